@@ -212,3 +212,8 @@ void text_done(struct text *text)
     free(text->bytes);
     *text = (struct text){0};
 }
+
+bool text_is_same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}

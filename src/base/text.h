@@ -30,8 +30,8 @@ size_t text_append_visible(struct text *text, const char *bytes, size_t length, 
 /* The same in ASCII: "…" becomes "...", "≥" becomes ">=", any other character \u00e9. */
 size_t text_append_visible_ascii(struct text *text, const char *bytes, size_t length,
                                  size_t max_columns);
-/* Rewrites what follows byte `start` in the same way. ASCII bytes, control characters included, stay
- * as they are. */
+/* Rewrites what follows byte `start` in the same way. ASCII bytes, control characters included,
+ * stay as they are. */
 void text_to_ascii(struct text *text, size_t start);
 
 /* Inline, because the JSON writer calls it for most characters. */
@@ -59,3 +59,6 @@ void text_reset(struct text *text);
 void text_done(struct text *text);
 
 #define _cleanup_text_ __attribute__((cleanup(text_done)))
+
+/* Returns whether two strings are equal, or both NULL. */
+bool text_is_same(const char *a, const char *b);

@@ -8,7 +8,7 @@
 #include "model/process.h"
 #include "probe/process-lookup.h"
 
-/* Between two boxes, to bound the cost of a storm of processes. */
+/* Reads of /proc between two boxes; the limit bounds the cost of a storm of processes. */
 #define READS_MAX 256
 
 void command_cache_done(struct command_cache *cache)
@@ -58,7 +58,7 @@ static void name_event(struct command_cache *cache, struct tick_box *box,
         event->command = process->command;
 }
 
-static void note_commands(struct command_cache *cache, const struct snapshot *snapshot)
+static void remember_commands(struct command_cache *cache, const struct snapshot *snapshot)
 {
     arena_reset(&cache->arena);
     map_clear(&cache->known);
@@ -72,8 +72,9 @@ static void note_commands(struct command_cache *cache, const struct snapshot *sn
     }
 }
 
-/* The next box may have their ends before a snapshot has them. */
-static void note_executed(struct command_cache *cache, const struct process_event_list *events)
+/* Remembers the commands of execs: the next box may have the ends of these processes before a
+ * snapshot has the processes. */
+static void remember_execs(struct command_cache *cache, const struct process_event_list *events)
 {
     for (size_t i = 0; i < events->count; i++) {
         const struct process_event *event = &events->items[i];
@@ -91,12 +92,12 @@ void command_cache_expect(struct command_cache *cache, pid_t pid, const char *pa
     cache->expected_path = path;
 }
 
-void command_cache_distrust(struct command_cache *cache)
+void command_cache_drop_expected(struct command_cache *cache)
 {
     cache->expected_pid = 0;
 }
 
-/* Names the program of an expected process that is gone. NULL without memory. */
+/* Returns the command of the expected process, which is gone; NULL without memory. */
 static char *name_expected(const struct command_cache *cache, struct tick_box *box)
 {
     const char *known = map_get(&cache->known, (uint64_t)cache->expected_pid);
@@ -139,9 +140,9 @@ void command_cache_name(struct command_cache *cache, struct tick_box *box)
             name_event(cache, box, &events->items[i]);
     }
     if (box->tick.snapshot)
-        note_commands(cache, box->tick.snapshot);
+        remember_commands(cache, box->tick.snapshot);
     else
-        note_executed(cache, events);
+        remember_execs(cache, events);
     if (cache->expected_pid && tick_box_find_end(box, cache->expected_pid))
         cache->expected_pid = 0;
     cache->reads = 0;

@@ -16,8 +16,8 @@ struct earlier_forks {
 
 void earlier_forks_done(struct earlier_forks *forks);
 
-/* Makes all living descendants members. 0 or -ENOMEM. */
+/* Makes all living descendants of a process members of its run. Returns 0 or -ENOMEM. */
 int earlier_forks_place(struct earlier_forks *forks, int proc_fd, pid_t pid);
 
-/* Reports the spawns of those that no event reported in the meantime. */
+/* Adds spawn events for those descendants whose forks no event reported in the meantime. */
 void earlier_forks_report(const struct earlier_forks *forks, struct tick_builder *builder);

@@ -1,5 +1,5 @@
-/* Events between snapshots: from the connector, or from sonde's BPF programs, and the change from
- * the one to the other. */
+/* Events between snapshots, from the connector or from sonde's BPF programs, and the switch from
+ * the connector to the BPF programs. */
 #include <errno.h>
 #include <time.h>
 
@@ -8,9 +8,9 @@
 #include "engine/engine-parts.h"
 #include "probe/process-lookup.h"
 
-/* Each pass tags the processes forked during the previous one. */
+/* Each pass tags the processes that were forked during the previous one. */
 #define TAG_PASSES_MAX 16
-/* Two are enough unless the run forks all the time. */
+/* Two readings are enough unless the run forks all the time. */
 #define COVER_READS_MAX 16
 
 /* ---- events of members ---- */
@@ -33,14 +33,14 @@ static void on_account(void *context, struct member *member, const struct lifecy
     struct engine *engine = context;
 
     if (kernel_account_has_exact_ends(&engine->kernel) &&
-        kernel_account_note(&engine->kernel, member, event) < 0)
+        kernel_account_add_event(&engine->kernel, member, event) < 0)
         engine->counts.failed++;
-    if (syscall_account_note(&engine->syscalls, member, event) < 0)
+    if (syscall_account_add_event(&engine->syscalls, member, event) < 0)
         engine->counts.failed_syscalls++;
 }
 
-/* The anomaly of an OOM kill is reported soon, even with a long interval. */
-static void note_kill(struct engine *engine)
+/* Has the anomaly of an OOM kill reported soon, even with a long interval. */
+static void schedule_oom_detection(struct engine *engine)
 {
     engine->has_new_kill = engine->detector != NULL;
     if (engine->detector)
@@ -56,7 +56,7 @@ static void on_member(void *context, struct member *member, const struct lifecyc
     if (event->kind == LIFECYCLE_EXIT)
         tracing_ended(engine->tracing, member);
     if (event->kind == LIFECYCLE_OOM)
-        note_kill(engine);
+        schedule_oom_detection(engine);
     engine_plan_flush(engine);
 }
 
@@ -69,7 +69,7 @@ static void on_other(void *context, const struct lifecycle_event *event, double 
         return;
     }
     tick_builder_add_oom(&engine->builder, EVENT_OWNER_NONE, event, timestamp);
-    note_kill(engine);
+    schedule_oom_detection(engine);
     engine_plan_flush(engine);
 }
 
@@ -77,7 +77,7 @@ void engine_hand_over(struct engine *engine)
 {
     for (struct tick_box *box; (box = tick_builder_take(&engine->builder));) {
         if (!box->tick.snapshot && engine->detector)
-            unseen_events_note(&engine->unseen, &box->tick.events);
+            unseen_events_add(&engine->unseen, &box->tick.events);
         if (engine->options.on_tick)
             engine->options.on_tick(engine->options.context, box);
         else
@@ -120,7 +120,7 @@ static uint64_t count_unreported(const struct engine *engine)
  * the report by the BPF programs. */
 void engine_await_ends(struct engine *engine, uint64_t patience_ns)
 {
-    const struct timespec nap = {.tv_nsec = NS_PER_MSEC};
+    const struct timespec pause = {.tv_nsec = NS_PER_MSEC};
     uint64_t until_ns = clock_mono_ns() + patience_ns;
 
     if (!engine->feed)
@@ -136,7 +136,7 @@ void engine_await_ends(struct engine *engine, uint64_t patience_ns)
             engine->unreported_ends = count_unreported(engine);
             return;
         }
-        nanosleep(&nap, NULL);
+        nanosleep(&pause, NULL);
         engine_drain(engine);
     }
 }
@@ -190,7 +190,7 @@ static int tag_all(struct engine *engine, bool scans)
 
     for (int pass = 0; pass < TAG_PASSES_MAX && r > 0; pass++) {
         engine_drain(engine);
-        r = scans ? collector_look_for(engine->collector, place_member, engine) : 0;
+        r = scans ? collector_scan(engine->collector, place_member, engine) : 0;
         if (r == 0)
             r = kernel_account_tag(&engine->kernel) > 0;
     }
@@ -222,7 +222,7 @@ static int account_for_command(struct engine *engine)
     if (r < 0 || !options->counts_spawned)
         return r;
     member->calls_since_ns = options->spawned_at.mono_ns;
-    return syscall_account_count(&engine->syscalls, member->run, true);
+    return syscall_account_start_counting(&engine->syscalls, member->run, true);
 }
 
 int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
@@ -244,7 +244,7 @@ int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel)
         engine->has_lost_events |= engine->counts.collected > 0; /* earlier forks */
         engine->needs_scan = r == 0 && tag_all(engine, true) != 0;
         if (engine->needs_scan)
-            sampler_distrust(collector_sampler(engine->collector));
+            sampler_mark_incomplete(collector_sampler(engine->collector));
     }
     if (r >= 0) {
         engine_cover_members(engine);

@@ -8,7 +8,7 @@
 #include "engine/engine-parts.h"
 #include "loop/alarm.h"
 
-/* How long a killed tracer takes to be gone. */
+/* How long a killed tracer may take to end. */
 #define LATE_MSEC 500
 
 /* Helpers are children of sonde that belong to no run. */
@@ -16,8 +16,8 @@ static void on_helper_started(void *context, pid_t pid)
 {
     struct engine *engine = context;
 
-    registry_add_stranger(engine->options.registry,
-                          pid); /* if memory runs out, it counts as one of the run */
+    /* If memory runs out, the helper counts as a process of the run. */
+    registry_add_stranger(engine->options.registry, pid);
 }
 
 static void on_helper_ended(void *context, pid_t pid)
@@ -73,7 +73,7 @@ static void on_late(void *context _unused_)
 {
 }
 
-/* The deadline ends the wait for a tracer that does not react to signals. */
+/* The alarm ends the wait for a tracer that does not react to signals. */
 void engine_stop_tracing(struct engine *engine)
 {
     uint64_t until_ns = clock_mono_ns() + (TRACE_LAST_WAIT_MSEC + LATE_MSEC) * NS_PER_MSEC;

@@ -57,13 +57,14 @@ void engine_plan_flush(struct engine *engine);
 void engine_plan_early(struct engine *engine);
 /* Passes the complete boxes to on_tick. */
 void engine_hand_over(struct engine *engine);
-/* Covers members (kernel-account.h), except those of runs that are not calm. */
+/* Covers the members (see kernel-account.h), except those of runs that are not calm. */
 void engine_cover_members(struct engine *engine);
 /* Takes ownership of the connector. */
 void engine_start_connector(struct engine *engine, struct connector *connector);
 
 /* ---- engine-helpers.c: programs and threads beside the loop ---- */
 
+/* Create the helpers with the tracers, and the watch of GPUs. Return 0 or a negative errno. */
 int engine_make_helpers(struct engine *engine);
 int engine_make_gpu_watch(struct engine *engine);
 /* Attaches tracers to new members, if configured. */

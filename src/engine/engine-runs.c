@@ -1,4 +1,4 @@
-/* Runs: registering their processes, and recording what happens to them. */
+/* Runs: registers their processes, and records the events of runs and steps. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -9,8 +9,10 @@
 #include "engine/engine-parts.h"
 #include "probe/process-lookup.h"
 
-/* After a process was registered: programs have finished their start by then. */
+/* When an early snapshot is taken after a process was registered: programs have finished their
+ * start by then. */
 #define EARLY_AFTER_MS 200
+/* The shortest time between an early snapshot and the one before it. */
 #define EARLY_EVERY_MS 1000
 
 /* How long to wait for an end that the kernel is about to report: in a daemon that serves clients,
@@ -48,7 +50,6 @@ static void on_early(uv_timer_t *timer)
         engine_collect(engine); /* counts its own failures */
 }
 
-/* At most once a second. */
 void engine_plan_early(struct engine *engine)
 {
     uint64_t since_ms = (clock_mono_ns() - engine->last.mono_ns) / NS_PER_MSEC;
@@ -99,7 +100,7 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
         syscall_account_catch_up(&engine->syscalls);
     }
     engine_plan_flush(engine);
-    /* After a restart, the daemon finds a run by its stored processes. */
+    /* After a restart, the daemon finds a run by its stored processes: they are stored soon. */
     engine_plan_early(engine);
     if (!engine->is_reading)
         engine_follow_members(engine);
@@ -130,7 +131,7 @@ void engine_end_run(struct engine *engine, struct run *run)
         detector_end_run(engine->detector, run->run_id);
     failure_chains_forget_run(&engine->builder.failures, run->run_id);
     sampler_end_run(collector_sampler(engine->collector), run);
-    run->calls_are_counted |= call_ledger_counts(&engine->syscalls.ledger, run);
+    run->calls_are_counted |= call_ledger_is_counted(&engine->syscalls.ledger, run);
     syscall_account_end_run(&engine->syscalls, run);
     tracing_end_run(engine->tracing, run, run->calls_are_counted);
     registry_end_run(engine->options.registry, run);
@@ -146,7 +147,7 @@ static void add_reaped_end(struct engine *engine, struct run *run, pid_t pid, in
     bool is_reported = member && member->has_ended && !member->was_found;
     const struct event_owner owner = run_owner(run, member ? member->sheet_num : INT_UNKNOWN);
 
-    if (is_reported && run->processes > 1) /* not worth the search */
+    if (is_reported && run->processes > 1) /* there is nothing to add to the event */
         return;
     struct process_event *end = box ? tick_box_find_end(box, pid) : NULL;
     if (!end && !is_reported)
@@ -179,8 +180,8 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
         engine->counts.failed++;
     /* For a process that ended before the BPF programs were loaded, only wait4 has the peak. */
     if (run && is_counted && !engine->options.kernel)
-        sampler_note_peak(collector_sampler(engine->collector), run,
-                          (int64_t)usage->ru_maxrss * 1024);
+        sampler_raise_peak(collector_sampler(engine->collector), run,
+                           (int64_t)usage->ru_maxrss * 1024);
     registry_remove(registry, pid);
 }
 
@@ -211,7 +212,7 @@ int engine_find_failure_chain(const struct engine *engine, const struct run *run
 int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,
                     struct run_syscalls *ret)
 {
-    bool is_counted = call_ledger_counts(&engine->syscalls.ledger, run);
+    bool is_counted = call_ledger_is_counted(&engine->syscalls.ledger, run);
 
     /* Counts of a tracer are better than samples. */
     int r = is_counted ? 0 : tracing_fill_run(engine->tracing, run, arena, ret);

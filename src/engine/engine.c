@@ -36,7 +36,7 @@
 static bool apply_rules(struct engine *engine, pid_t pid, uint64_t start_ticks)
 {
     _cleanup_(arena_done) struct arena arena = {0};
-    struct rule_find found;
+    struct rule_match found;
 
     if (rule_runs_find(&engine->rules, pid, start_ticks, &arena, &found) <= 0)
         return false;
@@ -68,8 +68,8 @@ static enum probe_depth depth_of(void *context, const struct process_reading *be
     return engine->options.only_jobs ? PROBE_SKIP : PROBE_CORE;
 }
 
-/* Drains the events. Returns whether the registry is complete, so that no scan of /proc is needed.
- */
+/* Reads the queued events. Returns whether the registry has all members, so that no scan of /proc
+ * is needed. */
 static bool members_are_known(struct engine *engine)
 {
     if (!engine->feed)
@@ -82,9 +82,9 @@ static bool members_are_known(struct engine *engine)
     engine->has_lost_events = true;
     registry_distrust_events(engine->options.registry);
     if (kernel_account_has_events(&engine->kernel))
-        sampler_distrust(collector_sampler(engine->collector));
+        sampler_mark_incomplete(collector_sampler(engine->collector));
     engine->syscalls.lost_batches++;
-    tick_builder_distrust(&engine->builder);
+    tick_builder_mark_incomplete(&engine->builder);
     return false;
 }
 
@@ -109,7 +109,7 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
     if (r < 0)
         return r;
     rule_runs_scanned(&engine->rules);
-    if (syscall_account_take(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
+    if (syscall_account_fill(&engine->syscalls, ret_moment, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_syscalls++;
     if (gpu_watch_fill(engine->gpus, ret_moment->mono_ns, engine->settings.interval_ns, *ret) < 0)
         engine->counts.failed_gpus++;
@@ -171,7 +171,7 @@ static void find_anomalies(struct engine *engine, const struct snapshot *snapsho
     engine->has_new_kill = false;
     if (!engine->detector)
         return;
-    unseen_events_note(&engine->unseen, &box->tick.events);
+    unseen_events_add(&engine->unseen, &box->tick.events);
     const struct process_event_list events = unseen_events_list(&engine->unseen);
     const struct detect_input input = {
         .snapshot = snapshot, .mono_ns = now->mono_ns, .events = &events};
@@ -188,7 +188,8 @@ static bool is_in_episode(void *context, const struct process_metric *process)
            detector_is_in_episode(engine->detector, (pid_t)process->pid, process->start_ticks);
 }
 
-/* A zombie keeps no run alive; a member that is hidden from us does. */
+/* Counts the processes that keep each run from being over: zombies do not count; members that sonde
+ * cannot read do. */
 static void count_living(struct engine *engine, const struct snapshot *snapshot)
 {
     struct registry *registry = engine->options.registry;

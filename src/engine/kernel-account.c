@@ -19,8 +19,8 @@ bool kernel_account_has_exact_ends(const struct kernel_account *account)
            kernel_probe_has(account->kernel, KERNEL_PART_FINAL_CPU);
 }
 
-int kernel_account_note(struct kernel_account *account, struct member *member,
-                        const struct lifecycle_event *event)
+int kernel_account_add_event(struct kernel_account *account, struct member *member,
+                             const struct lifecycle_event *event)
 {
     struct sampler *sampler = collector_sampler(account->collector);
 
@@ -72,12 +72,12 @@ static bool is_restless(const struct kernel_account *account, const struct run *
     return false;
 }
 
-static int note_restless(struct kernel_account *account, const struct run *run)
+static int mark_restless(struct kernel_account *account, const struct run *run)
 {
     return is_restless(account, run) ? 0 : VEC_PUSH(&account->restless, outermost(run));
 }
 
-/* The member that was read, if it is not covered; NULL if its pid was reused. */
+/* Returns the member that was read; NULL if it is covered, or if its pid was reused. */
 static struct member *find_uncovered(const struct kernel_account *account,
                                      const struct process_reading *reading)
 {
@@ -89,17 +89,17 @@ static struct member *find_uncovered(const struct kernel_account *account,
     return member;
 }
 
-/* Records what the process has reaped, and used if it ended. Returns whether that is as in the
- * previous reading. */
+/* Records the time that the process has reaped and, if it has ended, used itself. Returns whether
+ * that is the same as in the previous reading. */
 static bool is_unchanged(const struct kernel_account *account, struct member *member,
                          const struct process_reading *reading)
 {
     int64_t now_ns = reading->reaped_user_ns + reading->reaped_system_ns +
                      (reading->state == 'Z' ? reading->cpu_ns : 0);
-    bool is_same = member->look == account->readings - 1 && member->look_ns == now_ns;
+    bool is_same = member->cover_check == account->readings - 1 && member->cover_check_ns == now_ns;
 
-    member->look = account->readings;
-    member->look_ns = now_ns;
+    member->cover_check = account->readings;
+    member->cover_check_ns = now_ns;
     return is_same;
 }
 
@@ -118,12 +118,12 @@ static int find_restless(struct kernel_account *account, const struct readings *
         if (member &&
             (!is_unchanged(account, member, reading) ||
              (reading->state != 'Z' && (reading->is_ending || member->tag != member->run->tag))))
-            r = note_restless(account, member->run);
+            r = mark_restless(account, member->run);
     }
     member = NULL;
     while (r == 0 && (member = registry_next(account->registry, member)))
-        if (!member->is_covered && member->look == account->readings - 1) /* and is gone */
-            r = note_restless(account, member->run);
+        if (!member->is_covered && member->cover_check == account->readings - 1) /* and is gone */
+            r = mark_restless(account, member->run);
     return r;
 }
 
@@ -154,7 +154,8 @@ static int cover_calm(struct kernel_account *account, const struct readings *rea
 
 /* ---- parents that are registered late ---- */
 
-/* Clears `awaits_parent_cover` of runs above which all processes are covered. */
+/* Clears `awaits_parent_cover` of runs if all processes of the runs that they were started in are
+ * covered. */
 static void check_late_parents(struct kernel_account *account)
 {
     const struct member *member = NULL;
@@ -191,7 +192,7 @@ int kernel_account_set_parent(struct kernel_account *account, struct run *run, s
 
 /* ---- readings of uncovered members ---- */
 
-/* Zombies are counted with what they used, once. */
+/* Adds the usage of zombies to their runs, once. */
 static int count_ended(struct kernel_account *account, const struct readings *readings)
 {
     struct sampler *sampler = collector_sampler(account->collector);
@@ -215,7 +216,7 @@ static int count_ended(struct kernel_account *account, const struct readings *re
 }
 
 /* Processes that are gone are absorbed while all that could have reaped them exist. */
-int kernel_account_enter(struct kernel_account *account, const struct readings *readings)
+int kernel_account_add_readings(struct kernel_account *account, const struct readings *readings)
 {
     int r = find_restless(account, readings);
     if (r == 0)
@@ -246,6 +247,7 @@ int kernel_account_cover(struct kernel_account *account)
     if (r < 0 || !account->pids.count || !kernel_account_has_exact_ends(account) ||
         !kernel_probe_has(account->kernel, KERNEL_PART_PROCESSES))
         return r < 0 ? r : 1;
-    r = collector_look_at(account->collector, account->pids.items, account->pids.count, &readings);
-    return r < 0 ? r : kernel_account_enter(account, readings);
+    r = collector_read_pids(account->collector, account->pids.items, account->pids.count,
+                            &readings);
+    return r < 0 ? r : kernel_account_add_readings(account, readings);
 }

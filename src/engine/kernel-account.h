@@ -1,8 +1,10 @@
-/* The exact account of runs by sonde's BPF programs. A tagged member passes its run on to its
- * forks. The end of a covered member is reported with all that it used, and counted then.
+/* The exact account of runs by sonde's BPF programs. The forks of a tagged member inherit its tag,
+ * and so its run. The end of a covered member is reported with its exact usage, which is added to
+ * its run then.
  *
- * Once a process is covered, what it reaps later is not counted, but what it reaped before is. So
- * for every child it must be known whether it was reaped before:
+ * Once a process is covered, the time of children that it reaps later is not added again; the time
+ * of those that it reaped before counts as its own. So for every child it must be known whether it
+ * was reaped before:
  * - A fork is covered at once only if its parent is. The children of other processes are part of
  *   what these reap.
  * - All processes of a run, and of runs started in it, are covered together, and only while they
@@ -10,7 +12,8 @@
  *   between. A process that is there then was not reaped, one that is missing was, and a fork that
  *   is reported later happened later.
  * A run that is registered before the one it was started in may be covered before it, see
- * kernel_account_set_parent(). A run that is never calm is counted by the processes that reap. */
+ * kernel_account_set_parent(). A run that is never calm is not covered: its ended processes count
+ * as reaped time of their parents. */
 #pragma once
 
 #include "base/vec.h"
@@ -24,25 +27,24 @@ struct kernel_account {
     struct registry *registry;
     struct collector *collector;
     struct VEC(pid_t) pids;
-    struct VEC(const struct run *) restless; /* outermost runs */
-    unsigned readings;                       /* how many there were */
+    struct VEC(const struct run *) restless; /* outermost runs that were not calm */
+    unsigned readings;                       /* the number of the last reading */
 };
 
 void kernel_account_done(struct kernel_account *account);
 
-/* Whether the kernel reports forks and ends, and whether the ends have all that the process used.
- */
+/* Return whether the kernel reports forks and ends, and whether the ends have the exact usage. */
 bool kernel_account_has_events(const struct kernel_account *account);
 bool kernel_account_has_exact_ends(const struct kernel_account *account);
 
 /* Records an event of a member. The fork of a covered process, or of one without a run, is covered
- * at once, and counted at its end. 0 or -ENOMEM. */
-int kernel_account_note(struct kernel_account *account, struct member *member,
-                        const struct lifecycle_event *event);
+ * at once, and counted at its end. Returns 0 or -ENOMEM. */
+int kernel_account_add_event(struct kernel_account *account, struct member *member,
+                             const struct lifecycle_event *event);
 
 /* Notes that the run was started in `parent`, which was registered later; see
  * registry_set_parent(). Ends in the run count for the runs above it once these are covered: until
- * then their processes may reap them. 0 or -ENOMEM. */
+ * then their processes may reap them. Returns 0 or -ENOMEM. */
 int kernel_account_set_parent(struct kernel_account *account, struct run *run, struct run *parent);
 
 /* Tags members that have no tag or that of another run. Returns how many. */
@@ -51,11 +53,11 @@ int kernel_account_tag(struct kernel_account *account);
 /* The next reading is not compared with the previous one. */
 void kernel_account_begin(struct kernel_account *account);
 
-/* Takes a reading of all members that are not covered. Covers those whose runs were calm since the
- * previous reading, and counts those of them that have ended. Returns 1 if none is left, 0 if some
- * are (the events must be drained before the next reading), or -ENOMEM. */
-int kernel_account_enter(struct kernel_account *account, const struct readings *readings);
+/* Adds a reading of all members that are not covered. Covers those whose runs were calm since the
+ * previous reading, and adds the usage of those of them that have ended. Returns 1 if none is left,
+ * 0 if some are (the events must be drained before the next reading), or -ENOMEM. */
+int kernel_account_add_readings(struct kernel_account *account, const struct readings *readings);
 
-/* Tags and reads the members that are not covered, and calls kernel_account_enter(). Returns the
- * same, or another negative errno. */
+/* Tags and reads the members that are not covered, and calls kernel_account_add_readings(). Returns
+ * the same, or another negative errno. */
 int kernel_account_cover(struct kernel_account *account);

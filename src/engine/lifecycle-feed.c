@@ -11,39 +11,42 @@
 #include "loop/fd-watch.h"
 #include "probe/process-lookup.h"
 
-/* A nap that the queue outlasts: children of vfork that end at once make 50 events in a
- * millisecond, and half of the queue is left for a late wake-up. The queue of an ordinary user
- * holds some 550 events unless the machine's limit was raised: 5 ms. */
-#define EVENTS_PER_MSEC 100
-#define NAP_MAX_MSEC    20
-/* The BPF ring holds the events of 4,000 processes, and a fork belongs to its run even if it is
- * read late. */
-#define KERNEL_NAP_MSEC 50
-
-/* A fork or exit in progress when the BPF programs took over is complete by then. A process that
- * does not get the CPU, or has many gigabytes to free, may take longer. No pid is reused as soon.
+/* The delay before a batch of events is read must not overflow the queue: children of vfork that
+ * end at once make 50 events in a millisecond, and half of the queue is left for a late wake-up.
+ * The queue of an ordinary user holds some 550 events unless the machine's limit was raised: 5 ms.
  */
+#define EVENTS_PER_MSEC 100
+#define BATCH_MAX_MSEC  20
+/* The same for the BPF ring, which holds the events of 4,000 processes. A fork belongs to its run
+ * even if it is read late. */
+#define KERNEL_BATCH_MSEC 50
+
+/* How long the connector is still read after the switch to the BPF programs. Forks and exits that
+ * were in progress are usually complete after FORMER_NS. A process that does not get the CPU, or
+ * has many gigabytes to free, may take longer. No pid is reused so soon. */
 #define FORMER_NS     NS_PER_SEC
 #define FORMER_MAX_NS (60 * NS_PER_SEC)
 
-/* Events of processes without a run: between the fork of a command and the message that it is a
- * job, other processes may have come and gone. */
-#define STRANGERS_MAX 16384
-#define OTHERS_NS     (2 * NS_PER_SEC)
+/* Events of other processes (those without a run) are remembered in a ring, for this time: a
+ * process may be registered as a job a little after its fork, and others start and end in between.
+ */
+#define OTHERS_MAX 16384
+#define OTHERS_NS  (2 * NS_PER_SEC)
 
 /* An event of a process without a run. The ring owns the texts. */
-struct stranger_event {
+struct other_event {
     struct lifecycle_event event; /* pid 0: reported since */
     uint64_t noted_ns;            /* monotonic: when it was read */
     char *text;                   /* its command, or the sender of a signal */
     char *details;                /* of an OOM kill */
-    size_t next_held;             /* of an OOM kill: the place of the next one */
+    size_t next_held;             /* of a held OOM kill: the index of the next one */
 };
 
 struct lifecycle_feed {
-    struct stranger_event strangers[STRANGERS_MAX]; /* a ring */
-    size_t stranger_count;                          /* in all */
-    size_t held_kills; /* OOM kills among them, linked in their order, that a run may still claim */
+    struct other_event others[OTHERS_MAX]; /* a ring */
+    size_t other_count;                    /* in all */
+    size_t held_kills; /* OOM kills among them, linked in their order, whose process may still
+                          become a member of a run */
     size_t first_held, last_held;
     uint64_t lost_until_ns; /* monotonic: later events are complete */
     uv_loop_t *loop;
@@ -52,8 +55,8 @@ struct lifecycle_feed {
     pid_t own_pid;
     uint64_t mono_to_real_ns; /* offset of the clocks at the last drain */
     struct fd_watch *watch;
-    uv_timer_t nap;
-    uint64_t nap_msec;
+    uv_timer_t batch_timer;
+    uint64_t batch_msec;
     struct connector *former; /* for ends that the BPF programs missed; or NULL */
     uint64_t kernel_since_ns; /* the connector reported everything before; 0: never */
     uint64_t both_until_ns;   /* it may have reported events before this */
@@ -202,17 +205,17 @@ static bool concerns_member(const struct lifecycle_feed *feed, const struct life
 static void hold_kill(struct lifecycle_feed *feed, size_t place)
 {
     if (feed->held_kills++)
-        feed->strangers[feed->last_held].next_held = place;
+        feed->others[feed->last_held].next_held = place;
     else
         feed->first_held = place;
     feed->last_held = place;
 }
 
-/* Reports the first held kill. It belongs to no run, unless the process was found as a member
- * since. */
+/* Reports the first held kill: for its run if the process has become a member, otherwise without a
+ * run. */
 static void release_kill(struct lifecycle_feed *feed)
 {
-    struct stranger_event *kill = &feed->strangers[feed->first_held];
+    struct other_event *kill = &feed->others[feed->first_held];
 
     feed->held_kills--;
     feed->first_held = kill->next_held;
@@ -230,25 +233,25 @@ static void release_kills(struct lifecycle_feed *feed, uint64_t age_ns)
 {
     uint64_t now_ns = clock_mono_ns();
 
-    while (feed->held_kills && now_ns - feed->strangers[feed->first_held].noted_ns >= age_ns)
+    while (feed->held_kills && now_ns - feed->others[feed->first_held].noted_ns >= age_ns)
         release_kill(feed);
 }
 
 /* ---- processes without a run ---- */
 
-/* If memory runs out, a command stays unknown, a signal is dropped because its sender could not be
- * named, and an OOM kill is reported at once. */
-static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_event *event)
+/* Remembers an event of a process without a run. If memory runs out, a command stays unknown, a
+ * signal is dropped because its sender could not be named, and an OOM kill is reported at once. */
+static void remember_other(struct lifecycle_feed *feed, const struct lifecycle_event *event)
 {
     bool is_signal = event->kind == LIFECYCLE_SIGNAL, is_oom = event->kind == LIFECYCLE_OOM;
     const char *text = is_signal                                 ? event->sender_name
                        : is_oom || event->kind == LIFECYCLE_EXEC ? event->command
                                                                  : NULL;
     const char *details = is_oom ? event->details : NULL;
-    struct stranger_event noted = {.event = *event,
-                                   .noted_ns = clock_mono_ns(),
-                                   .text = text ? strdup(text) : NULL,
-                                   .details = details ? strdup(details) : NULL};
+    struct other_event noted = {.event = *event,
+                                .noted_ns = clock_mono_ns(),
+                                .text = text ? strdup(text) : NULL,
+                                .details = details ? strdup(details) : NULL};
     bool is_out_of_memory = (text && !noted.text) || (details && !noted.details);
     if (is_out_of_memory && event->kind != LIFECYCLE_EXEC) {
         if (is_oom)
@@ -262,18 +265,18 @@ static void note_stranger(struct lifecycle_feed *feed, const struct lifecycle_ev
     noted.event.details = noted.details;
     noted.event.calls = NULL; /* the caller owns them */
 
-    size_t place = feed->stranger_count++ % STRANGERS_MAX;
+    size_t place = feed->other_count++ % OTHERS_MAX;
     if (feed->held_kills && feed->first_held == place)
         release_kill(feed);
-    free(feed->strangers[place].text);
-    free(feed->strangers[place].details);
-    feed->strangers[place] = noted;
+    free(feed->others[place].text);
+    free(feed->others[place].details);
+    feed->others[place] = noted;
     if (is_oom)
         hold_kill(feed, place);
 }
 
-/* Only ends of members that were covered too late, or while they ended; the BPF programs report all
- * others. */
+/* Handles an event of the connector after the switch: only ends of members that were covered too
+ * late, or while they ended. The BPF programs report all others. */
 static void on_former_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;
@@ -289,11 +292,11 @@ static void on_event(void *context, const struct lifecycle_event *event)
 
     handle_event(feed, event);
     if (feed->options.remembers_others && !concerns_member(feed, event))
-        note_stranger(feed, event);
+        remember_other(feed, event);
 }
 
-/* Whether the connector may be the only source of an end: of a member that had ended when it was
- * covered, or that is gone without a reported end. */
+/* Whether only the connector may report the end of some member: one that had ended when it was
+ * covered, or one that is gone without a reported end. */
 static bool awaits_former(const struct lifecycle_feed *feed)
 {
     const struct member *member = NULL;
@@ -320,25 +323,25 @@ static void drain_former(struct lifecycle_feed *feed)
     feed->former = NULL;
 }
 
-/* Finds the last fork of the pid in the ring; stranger_count if there is none. */
+/* Finds the last fork of the pid in the ring; other_count if there is none. */
 static size_t find_fork(const struct lifecycle_feed *feed, pid_t pid)
 {
-    size_t kept = MIN(feed->stranger_count, (size_t)STRANGERS_MAX);
-    size_t first = feed->stranger_count - kept;
+    size_t kept = MIN(feed->other_count, (size_t)OTHERS_MAX);
+    size_t first = feed->other_count - kept;
 
-    for (size_t i = feed->stranger_count; i-- > first;) {
-        const struct lifecycle_event *event = &feed->strangers[i % STRANGERS_MAX].event;
+    for (size_t i = feed->other_count; i-- > first;) {
+        const struct lifecycle_event *event = &feed->others[i % OTHERS_MAX].event;
         if (event->kind == LIFECYCLE_FORK && event->pid == pid)
             return i;
     }
-    return feed->stranger_count;
+    return feed->other_count;
 }
 
 bool lifecycle_feed_saw_fork(const struct lifecycle_feed *feed, pid_t parent, pid_t pid)
 {
     size_t i = find_fork(feed, pid);
 
-    return i < feed->stranger_count && feed->strangers[i % STRANGERS_MAX].event.ppid == parent;
+    return i < feed->other_count && feed->others[i % OTHERS_MAX].event.ppid == parent;
 }
 
 bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_complete)
@@ -347,10 +350,10 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_
     bool has_fork = false;
 
     *ret_is_complete = false;
-    for (size_t i = find_fork(feed, pid); i < feed->stranger_count; i++) {
-        struct stranger_event *stranger = &feed->strangers[i % STRANGERS_MAX];
-        struct lifecycle_event *event = &stranger->event;
-        if (!event->pid || now_ns - stranger->noted_ns > feed->options.others_ns ||
+    for (size_t i = find_fork(feed, pid); i < feed->other_count; i++) {
+        struct other_event *other = &feed->others[i % OTHERS_MAX];
+        struct lifecycle_event *event = &other->event;
+        if (!event->pid || now_ns - other->noted_ns > feed->options.others_ns ||
             !concerns_member(feed, event))
             continue;
         if (event->kind == LIFECYCLE_FORK && event->pid == pid) {
@@ -363,7 +366,7 @@ bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_
     return has_fork;
 }
 
-static void drain(struct lifecycle_feed *feed)
+static void drain_source(struct lifecycle_feed *feed)
 {
     const struct lifecycle_source *source = &feed->source;
 
@@ -385,22 +388,22 @@ void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid, uint64_t pati
         kernel_probe_settle(feed->source.kernel, pid, patience_ns, on_event, feed);
 }
 
-static void on_nap_over(uv_timer_t *timer);
+static void on_batch_over(uv_timer_t *timer);
 
-static void nap(struct lifecycle_feed *feed)
+static void schedule_drain(struct lifecycle_feed *feed)
 {
-    if (!uv_is_active((uv_handle_t *)&feed->nap))
-        uv_timer_start(&feed->nap, on_nap_over, feed->nap_msec, 0);
+    if (!uv_is_active((uv_handle_t *)&feed->batch_timer))
+        uv_timer_start(&feed->batch_timer, on_batch_over, feed->batch_msec, 0);
 }
 
-static void on_nap_over(uv_timer_t *timer)
+static void on_batch_over(uv_timer_t *timer)
 {
     struct lifecycle_feed *feed = timer->data;
 
-    drain(feed);
+    drain_source(feed);
     bool is_awake = feed->source.kernel && !kernel_probe_sleep(feed->source.kernel);
     if (is_awake || feed->held_kills)
-        nap(feed);
+        schedule_drain(feed);
     else if (fd_watch_resume(feed->watch) < 0)
         feed->has_lost = true;
 }
@@ -409,11 +412,11 @@ void lifecycle_feed_drain(struct lifecycle_feed *feed)
 {
     const struct kernel_probe *kernel = feed->source.kernel;
 
-    drain(feed);
+    drain_source(feed);
     /* The event that should wake the loop may have been drained here: then the fd is not readable,
      * and no later event makes it so. */
     if (feed->held_kills || (kernel && !kernel_probe_sleeps(kernel)))
-        nap(feed);
+        schedule_drain(feed);
 }
 
 static void on_readable(void *context, int fd _unused_)
@@ -421,11 +424,11 @@ static void on_readable(void *context, int fd _unused_)
     struct lifecycle_feed *feed = context;
 
     fd_watch_pause(feed->watch);
-    nap(feed);
+    schedule_drain(feed);
 }
 
-/* Watches the source and sets the length of naps. 0 or a negative errno. */
-static int watch(struct lifecycle_feed *feed, const struct lifecycle_source *source)
+/* Watches the source and sets the delay of its batches. Returns 0 or a negative errno. */
+static int watch_source(struct lifecycle_feed *feed, const struct lifecycle_source *source)
 {
     struct fd_watch *fd_watch;
     int fd = source->kernel ? kernel_probe_fd(source->kernel) : connector_fd(source->connector);
@@ -436,9 +439,9 @@ static int watch(struct lifecycle_feed *feed, const struct lifecycle_source *sou
     fd_watch_close(feed->watch);
     feed->watch = fd_watch;
     feed->source = *source;
-    feed->nap_msec = source->kernel ? KERNEL_NAP_MSEC
-                                    : MIN(connector_capacity(source->connector) / EVENTS_PER_MSEC,
-                                          (size_t)NAP_MAX_MSEC);
+    feed->batch_msec = source->kernel ? KERNEL_BATCH_MSEC
+                                      : MIN(connector_capacity(source->connector) / EVENTS_PER_MSEC,
+                                            (size_t)BATCH_MAX_MSEC);
     return 0;
 }
 
@@ -456,15 +459,15 @@ int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
         feed->options.others_ns = OTHERS_NS;
     feed->own_pid = getpid();
     feed->loop = loop;
-    int r = watch(feed, source);
+    int r = watch_source(feed, source);
     if (r < 0) {
         free(feed);
         return r;
     }
-    uv_timer_init(loop, &feed->nap);
-    feed->nap.data = feed;
+    uv_timer_init(loop, &feed->batch_timer);
+    feed->batch_timer.data = feed;
     if (source->kernel)
-        nap(feed); /* afterwards the fd wakes the loop */
+        schedule_drain(feed); /* afterwards the fd wakes the loop */
     *ret = feed;
     return 0;
 }
@@ -475,13 +478,13 @@ int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *
 
     uint64_t now_ns = clock_mono_ns();
     lifecycle_feed_drain(feed);
-    int r = watch(feed, &(struct lifecycle_source){.kernel = kernel});
+    int r = watch_source(feed, &(struct lifecycle_source){.kernel = kernel});
     if (r < 0)
         return r;
     feed->kernel_since_ns = now_ns;
     feed->both_until_ns = clock_mono_ns() + feed->options.former_ns;
     feed->former = connector;
-    nap(feed);
+    schedule_drain(feed);
     return 0;
 }
 
@@ -495,9 +498,9 @@ static void on_closed(uv_handle_t *handle)
 {
     struct lifecycle_feed *feed = handle->data;
 
-    for (size_t i = 0; i < STRANGERS_MAX; i++) {
-        free(feed->strangers[i].text);
-        free(feed->strangers[i].details);
+    for (size_t i = 0; i < OTHERS_MAX; i++) {
+        free(feed->others[i].text);
+        free(feed->others[i].details);
     }
     connector_close(feed->source.connector);
     connector_close(feed->former);
@@ -509,7 +512,7 @@ void lifecycle_feed_close(struct lifecycle_feed *feed)
     if (!feed)
         return;
     fd_watch_close(feed->watch);
-    uv_close((uv_handle_t *)&feed->nap, on_closed);
+    uv_close((uv_handle_t *)&feed->batch_timer, on_closed);
 }
 
 bool lifecycle_feed_has_lost(const struct lifecycle_feed *feed)

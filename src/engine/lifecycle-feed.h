@@ -14,23 +14,23 @@
 
 struct lifecycle_feed;
 
-/* A member was forked, executed a program or ended (each once per process, whatever its threads
- * do), a signal was sent to it, or the kernel kills it for its memory. `timestamp` is the wall
- * clock. */
+/* Called if a member was forked, executed a program or ended (each once per process, whatever its
+ * threads do), if a signal was sent to it, or if the kernel kills it for its memory. `timestamp` is
+ * the wall clock. */
 typedef void (*member_fn)(void *context, struct member *member, const struct lifecycle_event *event,
                           double timestamp);
 
 struct lifecycle_feed_options {
     struct registry *registry;
     member_fn on_member; /* may be NULL */
-    /* A fork or an end from the BPF programs, with its cost; comes before on_member, and also if
-     * the connector reported it. May be NULL. */
+    /* Called for a fork or an end from the BPF programs, with the usage of the process: before
+     * on_member, and also if the connector has reported the event. May be NULL. */
     void (*on_account)(void *context, struct member *member, const struct lifecycle_event *event);
-    /* An exec or an OOM kill of a process that is no member; may be NULL. With remembers_others, an
-     * OOM kill is reported after `others_ns`, in case a run claims it before; or earlier if the
-     * ring is full. */
+    /* Called for an exec or an OOM kill of a process that is not a member; may be NULL. With
+     * remembers_others, an OOM kill is reported only after `others_ns`, or earlier if the ring is
+     * full: the process may become a member before. */
     void (*on_other)(void *context, const struct lifecycle_event *event, double timestamp);
-    bool remembers_others; /* for lifecycle_feed_replay() */
+    bool remembers_others; /* events of processes without a run, for lifecycle_feed_replay() */
     uint64_t others_ns;    /* for how long; 0: 2 s */
     /* How long the connector is still read after lifecycle_feed_use_kernel(); 0: as long as forks
      * and exits in progress usually take. */
@@ -44,14 +44,14 @@ struct lifecycle_source {
     struct kernel_probe *kernel; /* borrowed */
 };
 
-/* 0, or a negative errno, with the source still the caller's. */
+/* Starts the feed. Returns 0, or a negative errno; then the caller still owns the source. */
 int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
                          const struct lifecycle_feed_options *options, struct lifecycle_feed **ret);
 void lifecycle_feed_close(struct lifecycle_feed *feed);
 
 /* Changes from the connector to the BPF programs. All members must be tagged, so that none is
- * missed; events from both sources are reported once. 0, or a negative errno with the connector
- * kept. */
+ * missed; events from both sources are reported once. Returns 0, or a negative errno with the
+ * connector kept. */
 int lifecycle_feed_use_kernel(struct lifecycle_feed *feed, struct kernel_probe *kernel);
 
 /* If the end of the process is being reported, waits up to `patience_ns` for it, and reports it. */
@@ -62,7 +62,7 @@ void lifecycle_feed_settle(struct lifecycle_feed *feed, pid_t pid, uint64_t pati
  * *ret_is_complete is whether nothing is missing since. */
 bool lifecycle_feed_replay(struct lifecycle_feed *feed, pid_t pid, bool *ret_is_complete);
 
-/* Whether `parent` forked `pid` recently, while it belonged to no run. */
+/* Returns whether `parent` forked `pid` recently, as a process without a run. */
 bool lifecycle_feed_saw_fork(const struct lifecycle_feed *feed, pid_t parent, pid_t pid);
 
 /* Reports the held OOM kills, and holds no more. */
@@ -71,6 +71,7 @@ void lifecycle_feed_report_held_kills(struct lifecycle_feed *feed);
 /* Reads the queued events now. */
 void lifecycle_feed_drain(struct lifecycle_feed *feed);
 
+/* Returns whether events were lost since the last call of lifecycle_feed_take_loss(). */
 bool lifecycle_feed_has_lost(const struct lifecycle_feed *feed);
 /* Returns whether events were lost since the last call: then /proc must be scanned for processes.
  */

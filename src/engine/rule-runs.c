@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "probe/process-facts.h"
 
+/* Younger processes are not matched: their parent may be about to register them as a job. */
 #define RULE_MIN_AGE_NS (200 * NS_PER_MSEC)
 
 void rule_runs_init(struct rule_runs *runs, struct registry *registry, int proc_fd)
@@ -37,8 +38,8 @@ void rule_runs_scanned(struct rule_runs *runs)
 
 /* ---- excluded processes ---- */
 
-/* sonde itself belongs to no job by a rule. A `sonde run` of another version is known by the run
- * that it registered. */
+/* Whether the process is sonde itself, to which no rule applies. A `sonde run` of another version
+ * is recognised by the run that it registered. */
 static bool is_sonde(const struct rule_runs *runs, pid_t pid)
 {
     struct stat own, other;
@@ -53,7 +54,8 @@ static bool is_sonde(const struct rule_runs *runs, pid_t pid)
 
 /* ---- runs ---- */
 
-/* Its name has a number if a registered run had the same name. */
+/* Finds the running run of a job by a rule. Its name has a number if a registered run had the same
+ * name. */
 static struct run *find_run(const struct rule_runs *runs, const char *job_id, int64_t uid)
 {
     char name[JOB_ID_NUMBERED_MAX_BYTES];
@@ -82,14 +84,13 @@ static int begin_run(struct rule_runs *runs, const char *job_id, int64_t uid, st
 }
 
 int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, struct arena *arena,
-                   struct rule_find *ret)
+                   struct rule_match *ret)
 {
     const struct fact_request request = {.facts = FACT_COMMAND | FACT_CWD};
     char job_id[JOB_ID_MAX_BYTES + 1];
-    struct rule_find found = {0};
+    struct rule_match found = {0};
     struct process_facts more;
 
-    /* Its parent may be about to register it as a job, which has precedence. */
     if (runs->scan_boot_ns < start_ticks * runs->ns_per_tick + RULE_MIN_AGE_NS)
         return 0;
     int r = rule_watch_match(&runs->watch, pid, start_ticks, arena, &found.facts, job_id);

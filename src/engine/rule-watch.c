@@ -5,9 +5,10 @@
 
 #include "probe/process-facts.h"
 
-/* When first seen, and once more. */
+/* A process is matched when it is first seen, and once more. */
 #define MATCHES_MAX 2
 
+/* A process that was seen in a scan. */
 struct sighting {
     pid_t pid;
     uint64_t start_ticks;
@@ -15,7 +16,7 @@ struct sighting {
     unsigned generation; /* the last scan that it was in */
 };
 
-static void clear(struct rule_watch *watch)
+static void drop_sightings(struct rule_watch *watch)
 {
     size_t position = 0;
 
@@ -26,27 +27,27 @@ static void clear(struct rule_watch *watch)
 
 void rule_watch_done(struct rule_watch *watch)
 {
-    clear(watch);
+    drop_sightings(watch);
     map_done(&watch->seen);
 }
 
 void rule_watch_configure(struct rule_watch *watch, const struct rules *rules)
 {
-    clear(watch);
+    drop_sightings(watch);
     watch->rules = rules;
 }
 
 void rule_watch_begin(struct rule_watch *watch)
 {
     watch->generation++;
-    watch->asked = 0;
+    watch->matched = 0;
 }
 
 void rule_watch_end(struct rule_watch *watch)
 {
     size_t position = 0;
 
-    if (watch->asked == watch->seen.count) /* all are still there */
+    if (watch->matched == watch->seen.count) /* all are still there */
         return;
     for (struct sighting *sighting; (sighting = map_next(&watch->seen, &position));)
         if (sighting->generation != watch->generation) {
@@ -74,7 +75,7 @@ int rule_watch_match(struct rule_watch *watch, pid_t pid, uint64_t start_ticks, 
         *sighting = (struct sighting){.pid = pid, .start_ticks = start_ticks};
     if (sighting->generation != watch->generation) {
         sighting->generation = watch->generation;
-        watch->asked++;
+        watch->matched++;
     }
     if (sighting->matches >= MATCHES_MAX)
         return 0;

@@ -11,7 +11,7 @@ struct rule_watch {
     int proc_fd;               /* borrowed */
     struct map seen;           /* pid → struct sighting */
     unsigned generation;       /* the number of the scan */
-    size_t asked;              /* processes matched in it */
+    size_t matched;            /* processes matched in it */
 };
 
 void rule_watch_done(struct rule_watch *watch);
@@ -26,7 +26,7 @@ void rule_watch_end(struct rule_watch *watch);
 int rule_watch_match(struct rule_watch *watch, pid_t pid, uint64_t start_ticks, struct arena *arena,
                      struct process_facts *ret_facts, char *ret_job_id);
 
-/* The process called exec: it is matched again. */
+/* Has a process matched again, because it called exec. */
 void rule_watch_executed(struct rule_watch *watch, pid_t pid);
 /* Replaces the rules: all processes are matched again. */
 void rule_watch_configure(struct rule_watch *watch, const struct rules *rules);

@@ -6,16 +6,16 @@
 #include "base/macros.h"
 #include "base/utf8.h"
 
-/* A process that lives this long after a signal has survived it. */
-#define BLAME_NS (10 * NS_PER_SEC)
+/* An older signal is not the cause of a kill: the process has survived it. */
+#define CAUSE_MAX_NS (10 * NS_PER_SEC)
 
 static void copy(char *into, size_t size, const char *text)
 {
     utf8_clean(into, size, text ? text : "", text ? strlen(text) : 0);
 }
 
-void sent_signals_note(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
-                       uint64_t now_ns)
+void sent_signals_add(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
+                      uint64_t now_ns)
 {
     struct remembered_signal *item = &sent->items[sent->next++ % SENT_SIGNALS_MAX];
 
@@ -28,25 +28,25 @@ void sent_signals_note(struct sent_signals *sent, pid_t pid, const struct proces
 }
 
 /* Without memory the text stays NULL. */
-static void put(const char *text, struct arena *arena, const char **into)
+static void copy_if_missing(const char *text, struct arena *arena, const char **into)
 {
     if (text[0] && !*into)
         *into = arena_strdup(arena, text);
 }
 
-void sent_signals_name(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,
-                       struct process_event *kill)
+void sent_signals_fill_sender(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,
+                              struct process_event *kill)
 {
     if (kill->event_type != EVENT_KILL || int_is_known(kill->sender_pid))
         return;
     for (size_t back = 1; back <= MIN(sent->next, (size_t)SENT_SIGNALS_MAX); back++) {
         const struct remembered_signal *item = &sent->items[(sent->next - back) % SENT_SIGNALS_MAX];
         if (item->pid != kill->pid || item->number != kill->signal_num ||
-            now_ns - item->mono_ns > BLAME_NS)
+            now_ns - item->mono_ns > CAUSE_MAX_NS)
             continue;
         kill->sender_pid = item->sender_pid;
-        put(item->sender_command, arena, &kill->sender_command);
-        put(item->details, arena, &kill->details);
+        copy_if_missing(item->sender_command, arena, &kill->sender_command);
+        copy_if_missing(item->details, arena, &kill->details);
         return;
     }
 }

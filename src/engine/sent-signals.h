@@ -1,5 +1,5 @@
-/* The last signals sent to members of runs. A kill may come in a later box than the signal that
- * caused it. */
+/* The last signals that were sent to members of runs. The event of a kill may be in a later box
+ * than the signal that caused it. */
 #pragma once
 
 #include <stdint.h>
@@ -22,10 +22,11 @@ struct sent_signals {
     size_t next;
 };
 
-void sent_signals_note(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
-                       uint64_t now_ns);
+/* Remembers a signal. */
+void sent_signals_add(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
+                      uint64_t now_ns);
 
-/* Sets the sender of a kill that has none, if that signal was sent to the process recently: its
- * last sender. Texts are placed in `arena`. */
-void sent_signals_name(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,
-                       struct process_event *kill);
+/* Sets the sender of a kill that has none to the last process that sent this signal to the killed
+ * process, if that was recently. Texts are placed in `arena`. */
+void sent_signals_fill_sender(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,
+                              struct process_event *kill);

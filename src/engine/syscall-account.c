@@ -20,26 +20,28 @@ static bool can_count(const struct syscall_account *account)
 
 /* ---- counting ---- */
 
-int syscall_account_count(struct syscall_account *account, const struct run *run, bool is_whole)
+int syscall_account_start_counting(struct syscall_account *account, const struct run *run,
+                                   bool is_from_start)
 {
     if (!can_count(account))
         return -EOPNOTSUPP;
     int r = kernel_probe_count_calls(account->kernel, true);
     if (r == 0)
-        r = call_ledger_count(&account->ledger, run, is_whole);
+        r = call_ledger_start_counting(&account->ledger, run, is_from_start);
     if (r == 0)
         syscall_account_catch_up(account);
     return r;
 }
 
-/* Forks of a member that is not counted yet are found here, and counted from now on. */
+/* Starts counting the calls of members that are not counted yet, such as forks of members that were
+ * not counted. */
 static void count_members(struct syscall_account *account)
 {
     struct member *member = NULL;
 
     while ((member = registry_next(account->registry, member))) {
         if (member->calls_since_ns || member->has_ended ||
-            !call_ledger_counts_any(&account->ledger, member->run))
+            !call_ledger_is_any_counted(&account->ledger, member->run))
             continue;
         if (kernel_probe_count_calls_of(account->kernel, member->pid, COUNT_FROM_NOW) == 0)
             member->calls_since_ns = clock_mono_ns();
@@ -54,16 +56,17 @@ void syscall_account_catch_up(struct syscall_account *account)
         return;
     while (account->choice == SYSCALLS_CHOICE_BPF &&
            (run = registry_next_run(account->registry, run)))
-        if (!call_ledger_counts(&account->ledger, run) &&
+        if (!call_ledger_is_counted(&account->ledger, run) &&
             kernel_probe_count_calls(account->kernel, true) == 0)
-            call_ledger_count(&account->ledger, run, false); /* on failure, again next tick */
+            call_ledger_start_counting(&account->ledger, run,
+                                       false); /* on failure, again next tick */
     if (call_ledger_counted_runs(&account->ledger))
         count_members(account);
 }
 
 void syscall_account_end_run(struct syscall_account *account, const struct run *run)
 {
-    bool was_counted = call_ledger_counts(&account->ledger, run);
+    bool was_counted = call_ledger_is_counted(&account->ledger, run);
     struct member *member = NULL;
 
     call_ledger_end_run(&account->ledger, run);
@@ -77,7 +80,7 @@ void syscall_account_end_run(struct syscall_account *account, const struct run *
     }
     while ((member = registry_next(account->registry, member)))
         if (member->run == run && member->calls_since_ns &&
-            !call_ledger_counts_any(&account->ledger, run->parent)) {
+            !call_ledger_is_any_counted(&account->ledger, run->parent)) {
             kernel_probe_leave_calls_of(account->kernel, member->pid);
             member->calls_since_ns = 0;
         }
@@ -85,8 +88,8 @@ void syscall_account_end_run(struct syscall_account *account, const struct run *
 
 /* ---- events ---- */
 
-int syscall_account_note(struct syscall_account *account, struct member *member,
-                         const struct lifecycle_event *event)
+int syscall_account_add_event(struct syscall_account *account, struct member *member,
+                              const struct lifecycle_event *event)
 {
     const struct member *parent = registry_find(account->registry, event->ppid);
 
@@ -104,7 +107,7 @@ static void on_thread(void *context, const struct thread_call *call)
 {
     struct syscall_account *account = context;
     const struct member *member = registry_find(account->registry, call->pid);
-    int r = member ? call_ledger_sample(&account->ledger, member, call) : 0;
+    int r = member ? call_ledger_add_sample(&account->ledger, member, call) : 0;
 
     account->error = account->error ? account->error : r;
 }
@@ -113,7 +116,7 @@ static void on_sum(void *context, pid_t pid, const struct syscall_sum *sum)
 {
     struct syscall_account *account = context;
     const struct member *member = registry_find(account->registry, pid);
-    int r = member && !member->has_ended ? call_ledger_sum(&account->ledger, member, sum) : 0;
+    int r = member && !member->has_ended ? call_ledger_add_sum(&account->ledger, member, sum) : 0;
 
     account->error = account->error ? account->error : r;
 }
@@ -124,7 +127,7 @@ static int sample(struct syscall_account *account)
 
     account->pids.count = 0;
     while ((member = registry_next(account->registry, member)))
-        if (!member->has_ended && call_ledger_samples_any(&account->ledger, member->run) &&
+        if (!member->has_ended && call_ledger_needs_samples(&account->ledger, member->run) &&
             VEC_PUSH(&account->pids, member->pid) < 0)
             return -ENOMEM;
     if (!account->pids.count)
@@ -134,11 +137,11 @@ static int sample(struct syscall_account *account)
                                          on_thread, account);
     int r = proc_syscall_sample(account->proc_fd, account->pids.items, account->pids.count,
                                 on_thread, account);
-    /* Without permission, or on a kernel without the file, they are unknown. */
+    /* Without permission, or on a kernel without the file, the calls are unknown. */
     return r == -EACCES || r == -EOPNOTSUPP ? 0 : r;
 }
 
-int syscall_account_take(struct syscall_account *account, const struct moment *now,
+int syscall_account_fill(struct syscall_account *account, const struct moment *now,
                          uint64_t interval_ns, struct snapshot *snapshot)
 {
     if (!registry_count(account->registry))

@@ -13,7 +13,7 @@
 #include "model/syscall-profile.h"
 #include "probe/process-lookup.h"
 
-/* Listed for a process that ended; its rows and its run have all of them. */
+/* System calls that the event of an end lists; samples and the run have all of them. */
 #define CALLS_DESCRIBED 3
 
 void tick_builder_done(struct tick_builder *builder)
@@ -35,9 +35,10 @@ struct tick_box *tick_builder_box(struct tick_builder *builder)
     return builder->box;
 }
 
-/* A process that was in no snapshot may have executed its program long before. */
-static void note_event(struct tick_builder *builder, struct tick_box *box,
-                       struct process_event *event)
+/* Adds an event to the chains of failures, and takes a missing command from them: a process that
+ * was in no snapshot may have executed its program long before. */
+static void add_to_chains(struct tick_builder *builder, struct tick_box *box,
+                          struct process_event *event)
 {
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
     const char *command = failure_chains_command(&builder->failures, event->pid);
@@ -56,7 +57,7 @@ void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot
     box->tick.snapshot = snapshot;
     command_cache_name(&builder->commands, box);
     for (size_t i = 0; i < box->tick.events.count; i++)
-        note_event(builder, box, &box->tick.events.items[i]);
+        add_to_chains(builder, box, &box->tick.events.items[i]);
     if (builder->complete)
         builder->newest->next = box;
     else
@@ -73,7 +74,7 @@ struct tick_box *tick_builder_take(struct tick_builder *builder)
     return box;
 }
 
-/* The box for an event: NULL if none are wanted, or there is no memory. */
+/* Returns the box for an event; NULL if no events are wanted, or without memory. */
 static struct tick_box *event_box(struct tick_builder *builder)
 {
     if (!builder->wants_events)
@@ -105,7 +106,7 @@ struct process_event *tick_builder_add_end(struct tick_builder *builder, struct 
         box ? tick_box_add_end(box, owner, pid, wait_status, timestamp) : NULL;
 
     if (end)
-        sent_signals_name(&builder->sent, &box->arena, clock_mono_ns(), end);
+        sent_signals_fill_sender(&builder->sent, &box->arena, clock_mono_ns(), end);
     return end;
 }
 
@@ -120,7 +121,7 @@ static void add_exec(struct tick_builder *builder, struct event_owner owner,
         command_cache_name_exec(&builder->commands, box, event->command, exec);
 }
 
-/* NULL without memory. */
+/* Returns "system calls: …" with the most important calls; NULL without memory. */
 static const char *describe_calls(struct tick_box *box, const struct syscall_profile *calls)
 {
     _cleanup_text_ struct text text = {0};
@@ -130,7 +131,7 @@ static const char *describe_calls(struct tick_box *box, const struct syscall_pro
     return text_error(&text) == 0 ? arena_strdup(&box->arena, text_string(&text)) : NULL;
 }
 
-/* The reason of the end has precedence. */
+/* Sets the details of an end to the calls, unless it has details, which are more important. */
 static void add_calls(struct process_event *end, const char *calls)
 {
     if (end->details || !calls)
@@ -166,8 +167,8 @@ void tick_builder_add_trace(struct tick_builder *builder, const struct traced *t
         builder->lost_events++;
 }
 
-/* Names the sender by its command line if it is still the same process and the owner of the run may
- * see it (its own user and root), else by its short name. */
+/* Adds a signal. Its sender is named by the command line if it is still the same process and the
+ * owner of the run may see it (the same user, or root), otherwise by its short name. */
 static void add_sent_signal(struct tick_builder *builder, struct event_owner owner,
                             const struct lifecycle_event *event, double timestamp)
 {
@@ -239,7 +240,7 @@ void tick_builder_add_signal(struct tick_builder *builder, struct event_owner ow
     if (!box)
         return;
     tick_box_add_signal(box, owner, pid, sent, timestamp);
-    sent_signals_note(&builder->sent, pid, sent, clock_mono_ns());
+    sent_signals_add(&builder->sent, pid, sent, clock_mono_ns());
 }
 
 void tick_builder_add_step(struct tick_builder *builder, struct event_owner owner,
@@ -259,10 +260,10 @@ void tick_builder_add_step(struct tick_builder *builder, struct event_owner owne
 /* ---- losses ---- */
 
 /* The first failure may be among the lost events. */
-void tick_builder_distrust(struct tick_builder *builder)
+void tick_builder_mark_incomplete(struct tick_builder *builder)
 {
     failure_chains_distrust(&builder->failures);
-    command_cache_distrust(&builder->commands);
+    command_cache_drop_expected(&builder->commands);
 }
 
 void tick_builder_add_gap(struct tick_builder *builder, const struct gap *gap)
@@ -278,6 +279,6 @@ uint64_t tick_builder_take_lost(struct tick_builder *builder)
     if (builder->box)
         lost += TAKE(builder->box->lost_events, 0);
     if (lost)
-        tick_builder_distrust(builder);
+        tick_builder_mark_incomplete(builder);
     return lost;
 }

@@ -8,7 +8,7 @@ void unseen_events_done(struct unseen_events *unseen)
     arena_done(&unseen->arena);
 }
 
-void unseen_events_note(struct unseen_events *unseen, const struct process_event_list *events)
+void unseen_events_add(struct unseen_events *unseen, const struct process_event_list *events)
 {
     for (size_t i = 0; i < events->count; i++) {
         const struct process_event *event = &events->items[i];

@@ -1,5 +1,5 @@
-/* Execs and OOM kills for the detector, which runs at snapshots: the box that had them may be gone
- * by then. */
+/* Execs and OOM kills that the detector has not seen yet. It runs at snapshots, and the boxes with
+ * these events may be gone by then. */
 #pragma once
 
 #include "base/arena.h"
@@ -10,7 +10,7 @@
  * kills, the first ones are enough. */
 #define UNSEEN_EVENTS_MAX 4096
 
-/* Zero-initialised is empty and valid. */
+/* A zero-initialised struct is empty and valid. */
 struct unseen_events {
     struct VEC(struct process_event) events;
     struct arena arena; /* holds their texts */
@@ -19,6 +19,6 @@ struct unseen_events {
 void unseen_events_done(struct unseen_events *unseen);
 
 /* Copies execs and OOM kills; without memory, drops them. */
-void unseen_events_note(struct unseen_events *unseen, const struct process_event_list *events);
+void unseen_events_add(struct unseen_events *unseen, const struct process_event_list *events);
 struct process_event_list unseen_events_list(const struct unseen_events *unseen);
 void unseen_events_clear(struct unseen_events *unseen);

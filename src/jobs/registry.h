@@ -29,8 +29,8 @@ struct member {
     uint32_t tag;    /* its tag in the kernel; 0: none */
     bool is_covered; /* its exit, and those of its children, will be reported with exact figures */
     bool is_counted; /* that exit was reported */
-    unsigned look;   /* the last check that found it not covered yet; 0: none */
-    int64_t look_ns; /* the CPU time it had reaped then and, if it had ended, used itself */
+    unsigned cover_check;   /* the last check that found it not covered yet; 0: none */
+    int64_t cover_check_ns; /* the CPU time it had reaped then and, if it had ended, used itself */
     /* Since when its system calls and those of its children are counted; 0: they are not. */
     uint64_t calls_since_ns;
 };

@@ -21,17 +21,19 @@ int error_explain(struct sonde_error *error, int r, pid_t pid)
 {
     switch (r) {
     case -ESRCH: return error_set(error, r, "pid %d: no such process", (int)pid);
-    case -EXDEV: return error_set(error, r, "/proc is not mounted, or shows another pid namespace");
+    case -EXDEV:
+        return error_set(error, r,
+                         "/proc is not mounted, or shows another pid namespace; mount it");
     case -EOPNOTSUPP:
         return error_set(error, r, "this kernel does not list children (CONFIG_PROC_CHILDREN)");
     case -EMFILE:
         return error_set(error, r,
-                         "pid %d: it cannot be read, because this program has too many files open; "
+                         "pid %d: cannot be read, because this program has too many files open; "
                          "close some, or raise the limit (ulimit -n)",
                          (int)pid);
     case -ENFILE:
         return error_set(error, r,
-                         "pid %d: it cannot be read, because the system has too many files open; "
+                         "pid %d: cannot be read, because the system has too many files open; "
                          "raise the limit (sysctl fs.file-max)",
                          (int)pid);
     case -EACCES:

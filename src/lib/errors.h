@@ -6,7 +6,7 @@
 #include "base/macros.h"
 #include "sonde/sonde.h"
 
-/* Fills `error`, unless that is NULL, and returns `r`. */
+/* Formats the message of `error`, unless that is NULL, and returns `r`. */
 int error_set(struct sonde_error *error, int r, const char *format, ...) _printf_(3, 4);
 
 /* The same, with a standard message for an error with the process `pid`. */

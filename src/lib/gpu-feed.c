@@ -22,10 +22,10 @@ struct gpu_feed {
     pthread_cond_t changed;
 
     /* under the lock */
-    bool is_asked; /* a request is pending */
+    bool is_requested; /* a request is pending */
     bool is_closing;
     bool has_ended;
-    bool is_left; /* the owner has gone: the thread frees the feed */
+    bool is_abandoned; /* by its owner: the thread frees the feed */
     struct gpu_figures figures;
 };
 
@@ -81,7 +81,7 @@ static struct gpu_figures read_builtin(struct gpu_set *gpus, unsigned index)
 static void serve_requests(struct gpu_feed *feed, struct gpu_set *gpus)
 {
     while (!feed->is_closing) {
-        if (!feed->is_asked) {
+        if (!feed->is_requested) {
             pthread_cond_wait(&feed->changed, &feed->lock);
             continue;
         }
@@ -90,7 +90,7 @@ static void serve_requests(struct gpu_feed *feed, struct gpu_set *gpus)
             feed->is_builtin ? read_builtin(gpus, feed->gpu_index) : read_source(&feed->source);
         pthread_mutex_lock(&feed->lock);
         feed->figures = figures;
-        feed->is_asked = false;
+        feed->is_requested = false;
         pthread_cond_broadcast(&feed->changed);
     }
 }
@@ -116,10 +116,10 @@ static void *run_feed(void *argument)
 
     pthread_mutex_lock(&feed->lock);
     feed->has_ended = true;
-    bool is_left = feed->is_left;
+    bool is_abandoned = feed->is_abandoned;
     pthread_cond_broadcast(&feed->changed);
     pthread_mutex_unlock(&feed->lock);
-    if (is_left)
+    if (is_abandoned)
         feed_free(feed);
     return NULL;
 }
@@ -148,25 +148,25 @@ int gpu_feed_new(const struct sonde_gpu_source *source, unsigned gpu_index, stru
     return 0;
 }
 
-void gpu_feed_ask(struct gpu_feed *feed)
+void gpu_feed_request(struct gpu_feed *feed)
 {
     pthread_mutex_lock(&feed->lock);
-    if (!feed->is_asked) {
-        feed->is_asked = true;
+    if (!feed->is_requested) {
+        feed->is_requested = true;
         feed->figures = GPU_FIGURES_UNKNOWN;
         pthread_cond_broadcast(&feed->changed);
     }
     pthread_mutex_unlock(&feed->lock);
 }
 
-void gpu_feed_answer(struct gpu_feed *feed, uint64_t patience_ns, struct gpu_figures *ret)
+void gpu_feed_await(struct gpu_feed *feed, uint64_t patience_ns, struct gpu_figures *ret)
 {
     uint64_t deadline_ns = clock_mono_ns() + patience_ns;
 
     pthread_mutex_lock(&feed->lock);
-    while (feed->is_asked && cond_wait_until(&feed->changed, &feed->lock, deadline_ns) == 0)
+    while (feed->is_requested && cond_wait_until(&feed->changed, &feed->lock, deadline_ns) == 0)
         ;
-    *ret = feed->is_asked ? GPU_FIGURES_UNKNOWN : feed->figures;
+    *ret = feed->is_requested ? GPU_FIGURES_UNKNOWN : feed->figures;
     pthread_mutex_unlock(&feed->lock);
 }
 
@@ -183,10 +183,10 @@ void gpu_feed_close(struct gpu_feed *feed)
     while (feed->is_builtin && !feed->has_ended &&
            cond_wait_until(&feed->changed, &feed->lock, deadline_ns) == 0)
         ;
-    feed->is_left = feed->is_builtin && !feed->has_ended;
-    bool is_left = feed->is_left;
+    feed->is_abandoned = feed->is_builtin && !feed->has_ended;
+    bool is_abandoned = feed->is_abandoned;
     pthread_mutex_unlock(&feed->lock);
-    if (is_left) {
+    if (is_abandoned) {
         pthread_detach(thread);
         return;
     }
@@ -194,7 +194,7 @@ void gpu_feed_close(struct gpu_feed *feed)
     feed_free(feed);
 }
 
-void gpu_feed_forget(struct gpu_feed *feed)
+void gpu_feed_free_after_fork(struct gpu_feed *feed)
 {
     free(feed); /* its lock may be held by a thread that does not exist here */
 }

@@ -1,6 +1,6 @@
 /* Reads the figures of a GPU in a separate thread, so that a source that is slow, hangs, or waits
- * for a lock of the program (Python's) delays nothing else. Its figures are then unknown, and there
- * is no new request until it has answered. */
+ * for a lock of the program (Python's) delays nothing else. The figures of such a source are
+ * unknown, and there is no new request until it has answered. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,15 +19,16 @@ int gpu_feed_open_builtin(struct gpu_set **ret);
 int gpu_feed_new(const struct sonde_gpu_source *source, unsigned gpu_index, struct gpu_feed **ret);
 
 /* Begins a request, unless the last one is still pending. */
-void gpu_feed_ask(struct gpu_feed *feed);
+void gpu_feed_request(struct gpu_feed *feed);
 
-/* Returns the answer to the last request; unknown figures if it does not come within
- * `patience_ns`. */
-void gpu_feed_answer(struct gpu_feed *feed, uint64_t patience_ns, struct gpu_figures *ret);
+/* Waits up to `patience_ns` for the answer to the last request. *ret are its figures; unknown if it
+ * does not come in time. */
+void gpu_feed_await(struct gpu_feed *feed, uint64_t patience_ns, struct gpu_figures *ret);
 
-/* Ends the thread. Waits for a caller's source, because its context may be freed afterwards;
- * detaches a driver that hangs. NULL is allowed. */
+/* Ends the thread and frees the feed. Waits for a caller's source, because its context may be freed
+ * afterwards; a thread whose driver hangs is detached, and frees the feed later. NULL is allowed.
+ */
 void gpu_feed_close(struct gpu_feed *feed);
 
 /* Frees the feed in a child after a fork, where the thread does not exist. */
-void gpu_feed_forget(struct gpu_feed *feed);
+void gpu_feed_free_after_fork(struct gpu_feed *feed);

@@ -1,14 +1,14 @@
 /* The monitor: a thread that takes samples at fixed times, and callers that start, stop, mark
  * phases and read results.
  *
- *     start, mark, stop ──┐
- *                         ├── take_sample() ── target (the processes) ── commit() ── series,
- * windows the sampler's tick ─┘               └─── gpu feed (a separate thread)
+ *     start, mark, stop --+                  +-- target (the processes) ----+
+ *                         +-- take_sample() -+                              +-- commit() -- results
+ *     run_sampler() ------+                  +-- gpu feed (another thread) -+
  *
- * Three locks, taken in this order:
- *   control   start and stop, one at a time
- *   taking    one reading at a time, so that samples are ordered by time
- *   data      the results; never held during a read or a wait, so that callers get results at once
+ * Three locks, acquired in this order:
+ *   control    start and stop, one at a time
+ *   sampling   one reading at a time, so that samples are ordered by time
+ *   data       the results; never held during a read or a wait, so that callers get results at once
  *
  * After a fork the child has the memory but not the threads, and locks may stay locked for ever.
  * Every function compares the pid and resets the monitor in a new process. */
@@ -55,7 +55,7 @@ struct sonde_monitor {
     pthread_t thread;
     sem_t stop; /* ends the thread */
 
-    pthread_mutex_t taking;
+    pthread_mutex_t sampling;
     struct target *target; /* NULL: not started */
     struct gpu_feed *gpu;  /* NULL: not requested */
 
@@ -63,7 +63,7 @@ struct sonde_monitor {
     bool is_sampling; /* between start and stop */
     bool is_over;     /* no process is left */
     bool has_last;
-    struct look last;
+    struct target_reading last;
     struct series series;
     struct window whole;
     struct VEC(struct phase) phases;
@@ -76,7 +76,7 @@ struct sonde_monitor {
 static void init_locks(struct sonde_monitor *monitor)
 {
     pthread_mutex_init(&monitor->control, NULL);
-    pthread_mutex_init(&monitor->taking, NULL);
+    pthread_mutex_init(&monitor->sampling, NULL);
     pthread_mutex_init(&monitor->data, NULL);
     sem_init(&monitor->stop, 0, 0);
 }
@@ -95,9 +95,9 @@ static void clear_data(struct sonde_monitor *monitor)
  * the data that it guards is consistent. */
 static void reset_after_fork(struct sonde_monitor *monitor)
 {
-    if (pthread_mutex_trylock(&monitor->taking) == 0) {
+    if (pthread_mutex_trylock(&monitor->sampling) == 0) {
         target_free(monitor->target);
-        gpu_feed_forget(monitor->gpu);
+        gpu_feed_free_after_fork(monitor->gpu);
     }
     if (pthread_mutex_trylock(&monitor->data) == 0)
         VEC_DONE(&monitor->phases);
@@ -127,14 +127,15 @@ static void check_fork(struct sonde_monitor *monitor)
 
 /* ---- samples ---- */
 
-static double cpu_percent(const struct sonde_monitor *monitor, const struct look *look)
+static double cpu_percent(const struct sonde_monitor *monitor, const struct target_reading *reading)
 {
-    const struct look *last = &monitor->last;
+    const struct target_reading *last = &monitor->last;
 
-    if (!monitor->has_last || !int_is_known(look->cpu_ns) || !int_is_known(last->cpu_ns) ||
-        look->mono_ns <= last->mono_ns)
+    if (!monitor->has_last || !int_is_known(reading->cpu_ns) || !int_is_known(last->cpu_ns) ||
+        reading->mono_ns <= last->mono_ns)
         return REAL_UNKNOWN;
-    return 100.0 * (double)(look->cpu_ns - last->cpu_ns) / (double)(look->mono_ns - last->mono_ns);
+    return 100.0 * (double)(reading->cpu_ns - last->cpu_ns) /
+           (double)(reading->mono_ns - last->mono_ns);
 }
 
 static struct window *open_phase(struct sonde_monitor *monitor)
@@ -142,14 +143,14 @@ static struct window *open_phase(struct sonde_monitor *monitor)
     return monitor->in_phase ? &monitor->phases.items[monitor->phases.count - 1].window : NULL;
 }
 
-/* With `data` held. */
-static void commit(struct sonde_monitor *monitor, const struct look *look,
+/* Adds a sample to the results. With `data` held. */
+static void commit(struct sonde_monitor *monitor, const struct target_reading *reading,
                    const struct gpu_figures *gpu)
 {
     const struct sonde_sample sample = {
-        .timestamp = ns_to_sec(look->mono_ns),
-        .cpu_percent = cpu_percent(monitor, look),
-        .rss_mb = bytes_to_mb(look->rss_bytes),
+        .timestamp = ns_to_sec(reading->mono_ns),
+        .cpu_percent = cpu_percent(monitor, reading),
+        .rss_mb = bytes_to_mb(reading->rss_bytes),
         .gpu_util = gpu->util,
         .gpu_mem_mb = gpu->mem_mb,
         .gpu_clock_mhz = gpu->clock_mhz,
@@ -158,45 +159,47 @@ static void commit(struct sonde_monitor *monitor, const struct look *look,
     struct window *phase = open_phase(monitor);
 
     series_add(&monitor->series, &sample);
-    window_add(&monitor->whole, look, gpu);
+    window_add(&monitor->whole, reading, gpu);
     if (phase)
-        window_add(phase, look, gpu);
-    monitor->last = *look;
+        window_add(phase, reading, gpu);
+    monitor->last = *reading;
     monitor->has_last = true;
 }
 
-/* With `data` held: no process lives. Their usage up to the end still counts. */
-static void commit_end(struct sonde_monitor *monitor, const struct look *look)
+/* No process lives: adds their usage up to the end. With `data` held. */
+static void commit_end(struct sonde_monitor *monitor, const struct target_reading *reading)
 {
     struct window *phase = open_phase(monitor);
 
-    window_add_rest(&monitor->whole, look);
+    window_add_rest(&monitor->whole, reading);
     if (phase)
-        window_add_rest(phase, look);
+        window_add_rest(phase, reading);
     monitor->is_over = true;
 }
 
-struct taken {
-    struct look look;
+/* The input of one sample. */
+struct measurement {
+    struct target_reading reading;
     struct gpu_figures gpu;
 };
 
-/* Takes a sample, with `taking` held. Returns -ESRCH if no process is left. */
+/* Takes a sample, with `sampling` held. Returns 0, -ESRCH (no process is left) or another negative
+ * errno. */
 static int take_sample(struct sonde_monitor *monitor, bool thorough, uint64_t gpu_patience_ns,
-                       struct taken *ret)
+                       struct measurement *ret)
 {
-    *ret = (struct taken){.gpu = GPU_FIGURES_UNKNOWN};
+    *ret = (struct measurement){.gpu = GPU_FIGURES_UNKNOWN};
     if (monitor->gpu)
-        gpu_feed_ask(monitor->gpu);
-    int r = target_look(monitor->target, thorough, &ret->look);
+        gpu_feed_request(monitor->gpu);
+    int r = target_read(monitor->target, thorough, &ret->reading);
     if (r == 0 && monitor->gpu)
-        gpu_feed_answer(monitor->gpu, gpu_patience_ns, &ret->gpu);
+        gpu_feed_await(monitor->gpu, gpu_patience_ns, &ret->gpu);
 
     pthread_mutex_lock(&monitor->data);
     if (r == 0)
-        commit(monitor, &ret->look, &ret->gpu);
+        commit(monitor, &ret->reading, &ret->gpu);
     else if (r == -ESRCH)
-        commit_end(monitor, &ret->look);
+        commit_end(monitor, &ret->reading);
     pthread_mutex_unlock(&monitor->data);
     return r;
 }
@@ -208,19 +211,20 @@ static uint64_t tick_patience_ns(const struct sonde_monitor *monitor)
 
 /* ---- the sampler ---- */
 
-/* Returns whether a process is left. */
+/* Takes a scheduled sample. Returns whether a process is left. */
 static bool tick(struct sonde_monitor *monitor)
 {
-    struct taken taken;
+    struct measurement measured;
 
-    pthread_mutex_lock(&monitor->taking);
+    pthread_mutex_lock(&monitor->sampling);
     /* Without memory or descriptors the reading fails; the next tick tries again. */
-    int r = take_sample(monitor, false, tick_patience_ns(monitor), &taken);
-    pthread_mutex_unlock(&monitor->taking);
+    int r = take_sample(monitor, false, tick_patience_ns(monitor), &measured);
+    pthread_mutex_unlock(&monitor->sampling);
     return r != -ESRCH;
 }
 
-/* Not before now: the first sample may have waited for a GPU. */
+/* Returns when the first tick is due; not before now, because the first sample may have waited for
+ * a GPU. */
 static uint64_t first_due(struct sonde_monitor *monitor)
 {
     pthread_mutex_lock(&monitor->data);
@@ -229,7 +233,8 @@ static uint64_t first_due(struct sonde_monitor *monitor)
     return MAX(due_ns, clock_mono_ns());
 }
 
-/* The schedule is fixed: missed ticks are not made up. */
+/* Returns when the next tick is due. The schedule is fixed: missed ticks are skipped and counted.
+ */
 static uint64_t next_due(uint64_t due_ns, uint64_t interval_ns, uint64_t *ret_missed)
 {
     uint64_t now_ns = clock_mono_ns(), next_ns = due_ns + interval_ns;
@@ -290,7 +295,7 @@ void sonde_monitor_free(struct sonde_monitor *monitor)
         return;
     sonde_monitor_stop(monitor);
     pthread_mutex_destroy(&monitor->control);
-    pthread_mutex_destroy(&monitor->taking);
+    pthread_mutex_destroy(&monitor->sampling);
     pthread_mutex_destroy(&monitor->data);
     sem_destroy(&monitor->stop);
     VEC_DONE(&monitor->phases);
@@ -310,23 +315,23 @@ static int reset_peak(struct sonde_monitor *monitor, struct sonde_error *error)
                  : 0;
 }
 
-/* The descendants must be known before their peaks can be reset. */
+/* Resets the peaks at the start. The descendants must be found before. */
 static int reset_peak_first(struct sonde_monitor *monitor, struct sonde_error *error)
 {
-    struct look unused;
+    struct target_reading unused;
 
     if (monitor->options.flags & SONDE_RESET_PEAK)
-        target_look(monitor->target, true, &unused);
+        target_read(monitor->target, true, &unused);
     return reset_peak(monitor, error);
 }
 
-/* Opens the target and the GPU source, and takes the first sample. With `taking` held. */
+/* Opens the target and the GPU source, and takes the first sample. With `sampling` held. */
 static int open_target(struct sonde_monitor *monitor, struct sonde_error *error)
 {
     pid_t pid = monitor->options.pid ? monitor->options.pid : getpid();
     bool wants_gpu =
         monitor->options.has_gpu_source || (monitor->options.flags & SONDE_BUILTIN_GPU);
-    struct taken taken;
+    struct measurement measured;
 
     int r = target_new(pid, monitor->options.flags & SONDE_DESCENDANTS, &monitor->target);
     if (r == 0 && wants_gpu)
@@ -337,11 +342,11 @@ static int open_target(struct sonde_monitor *monitor, struct sonde_error *error)
     r = reset_peak_first(monitor, error);
     if (r < 0)
         return r;
-    r = take_sample(monitor, true, GPU_EDGE_NS, &taken);
+    r = take_sample(monitor, true, GPU_EDGE_NS, &measured);
     return r < 0 ? error_explain(error, r, pid) : 0;
 }
 
-/* Reverts open_target(). With `taking` held. */
+/* Reverts open_target(). With `sampling` held. */
 static void close_target(struct sonde_monitor *monitor)
 {
     gpu_feed_close(monitor->gpu);
@@ -357,7 +362,7 @@ static int start_sampling(struct sonde_monitor *monitor, struct sonde_error *err
     clear_data(monitor);
     pthread_mutex_unlock(&monitor->data);
 
-    pthread_mutex_lock(&monitor->taking);
+    pthread_mutex_lock(&monitor->sampling);
     int r = open_target(monitor, error);
     if (r == 0) {
         r = thread_start(&monitor->thread, "sonde", run_sampler, monitor);
@@ -366,7 +371,7 @@ static int start_sampling(struct sonde_monitor *monitor, struct sonde_error *err
     }
     if (r < 0)
         close_target(monitor);
-    pthread_mutex_unlock(&monitor->taking);
+    pthread_mutex_unlock(&monitor->sampling);
     monitor->is_started = r == 0;
     pthread_mutex_lock(&monitor->data);
     if (r == 0)
@@ -380,7 +385,7 @@ static int start_sampling(struct sonde_monitor *monitor, struct sonde_error *err
 /* Ends the sampler thread. With `control` held. */
 static void stop_sampling(struct sonde_monitor *monitor)
 {
-    struct taken taken;
+    struct measurement measured;
 
     pthread_mutex_lock(&monitor->data);
     monitor->is_sampling = false;
@@ -390,11 +395,11 @@ static void stop_sampling(struct sonde_monitor *monitor)
     sem_trywait(&monitor->stop); /* in case the thread had already ended */
     monitor->is_started = false;
 
-    pthread_mutex_lock(&monitor->taking);
+    pthread_mutex_lock(&monitor->sampling);
     if (!monitor->is_over)
-        take_sample(monitor, true, GPU_EDGE_NS, &taken);
+        take_sample(monitor, true, GPU_EDGE_NS, &measured);
     close_target(monitor);
-    pthread_mutex_unlock(&monitor->taking);
+    pthread_mutex_unlock(&monitor->sampling);
 }
 
 int sonde_monitor_start(struct sonde_monitor *monitor, struct sonde_error *error)
@@ -439,12 +444,12 @@ static int check_name(const char *name, struct sonde_error *error)
     size_t length = strlen(name);
 
     if (length == 0)
-        return error_set(error, -EINVAL, "name: it is empty");
+        return error_set(error, -EINVAL, "name: is empty");
     if (length >= SONDE_PHASE_NAME_SIZE)
-        return error_set(error, -EINVAL, "name: it has %zu bytes; %d are allowed", length,
+        return error_set(error, -EINVAL, "name: has %zu bytes, but at most %d are allowed", length,
                          SONDE_PHASE_NAME_SIZE - 1);
     if (!utf8_valid(name, length))
-        return error_set(error, -EINVAL, "name: it is not UTF-8");
+        return error_set(error, -EINVAL, "name: is not UTF-8");
     return 0;
 }
 
@@ -458,8 +463,10 @@ static int reserve_phase(struct sonde_monitor *monitor, struct sonde_error *erro
     return 0;
 }
 
-/* With `data` held. The sample between two phases belongs to both. */
-static void switch_phase(struct sonde_monitor *monitor, const char *name, const struct taken *taken)
+/* Ends the current phase and begins `name`, if that is not NULL. The sample between two phases
+ * belongs to both. With `data` held. */
+static void switch_phase(struct sonde_monitor *monitor, const char *name,
+                         const struct measurement *measured)
 {
     monitor->in_phase = name != NULL;
     if (!name)
@@ -467,13 +474,13 @@ static void switch_phase(struct sonde_monitor *monitor, const char *name, const 
     struct phase *phase = &monitor->phases.items[monitor->phases.count++];
     memcpy(phase->name, name, strlen(name) + 1);
     window_init(&phase->window);
-    window_add(&phase->window, &taken->look, &taken->gpu);
+    window_add(&phase->window, &measured->reading, &measured->gpu);
 }
 
-/* With `taking` held. */
+/* With `sampling` held. */
 static int mark_phase(struct sonde_monitor *monitor, const char *name, struct sonde_error *error)
 {
-    struct taken taken;
+    struct measurement measured;
 
     if (!monitor->target)
         return error_set(error, -ESRCH, "the monitor is not running");
@@ -482,14 +489,14 @@ static int mark_phase(struct sonde_monitor *monitor, const char *name, struct so
     pthread_mutex_unlock(&monitor->data);
     if (r < 0)
         return r;
-    r = take_sample(monitor, true, tick_patience_ns(monitor), &taken);
+    r = take_sample(monitor, true, tick_patience_ns(monitor), &measured);
     if (r < 0)
         return error_explain(error, r, monitor->options.pid ? monitor->options.pid : getpid());
     r = reset_peak(monitor, error);
     if (r < 0)
         return r;
     pthread_mutex_lock(&monitor->data);
-    switch_phase(monitor, name, &taken);
+    switch_phase(monitor, name, &measured);
     pthread_mutex_unlock(&monitor->data);
     return 0;
 }
@@ -500,9 +507,9 @@ int sonde_monitor_mark(struct sonde_monitor *monitor, const char *name, struct s
     int r = name ? check_name(name, error) : 0;
     if (r < 0)
         return r;
-    pthread_mutex_lock(&monitor->taking);
+    pthread_mutex_lock(&monitor->sampling);
     r = mark_phase(monitor, name, error);
-    pthread_mutex_unlock(&monitor->taking);
+    pthread_mutex_unlock(&monitor->sampling);
     return r;
 }
 

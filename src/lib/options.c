@@ -12,17 +12,19 @@
 #define SAMPLES_MAX          (1u << 24)
 #define SAMPLES_DEFAULT      8192u
 
-/* Larger than any future version: a larger size was not initialised. */
+/* Larger than the struct of any future version: a larger size was not initialised. */
 #define SIZE_MAX_BYTES 4096
 
-/* A program built with a newer header has more options after ours. Those that are 0 are not used.
- */
+/* Checks the size. A program built with a newer header has options after the known ones, which must
+ * be 0. */
 static int check_size(const struct sonde_options *options, struct sonde_error *error)
 {
     const unsigned char *bytes = (const unsigned char *)options;
 
     if (options->size < sizeof(*options) || options->size > SIZE_MAX_BYTES)
-        return error_set(error, -EINVAL, "size: %zu is not that of struct sonde_options (%zu)",
+        return error_set(error, -EINVAL,
+                         "size: %zu is not the size of struct sonde_options (%zu); use "
+                         "SONDE_OPTIONS_INIT",
                          options->size, sizeof(*options));
     for (size_t i = sizeof(*options); i < options->size; i++)
         if (bytes[i])

@@ -16,7 +16,7 @@ struct monitor_options {
     struct sonde_gpu_source gpu_source;
 };
 
-/* `given` may be NULL. Returns 0, -EINVAL (the error names the option), or -E2BIG (an option is set
- * that this version does not know). */
+/* Checks the options of a caller (NULL: none) and fills in the defaults. Returns 0, -EINVAL (the
+ * error names the option), or -E2BIG (an option is set that this version does not know). */
 int options_read(const struct sonde_options *given, struct monitor_options *ret,
                  struct sonde_error *error);

@@ -16,13 +16,14 @@ struct series {
     uint64_t pending_count; /* number that the pending one represents so far; below `stride` */
 };
 
-/* 0 or -ENOMEM. */
+/* Allocates the memory for `capacity` samples. Returns 0 or -ENOMEM. */
 int series_init(struct series *series, size_t capacity);
 void series_done(struct series *series);
 void series_clear(struct series *series);
 
 void series_add(struct series *series, const struct sonde_sample *sample);
 
+/* Returns the number of samples, including the pending one. */
 size_t series_count(const struct series *series);
-/* `into` has room for series_count() samples. */
+/* Copies the samples; `into` has room for series_count(). */
 void series_copy(const struct series *series, struct sonde_sample *into);

@@ -1,3 +1,4 @@
+/* A summary as JSON, and back. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,8 +10,8 @@
 /* A summary is much shorter. */
 #define JSON_MAX_BYTES (1024 * 1024)
 
-/* Whether all required figures are finite: null could not be read back. */
-static bool is_whole(const struct sonde_summary *summary)
+/* Whether all required figures are finite; others become null, which could not be read back. */
+static bool has_required_figures(const struct sonde_summary *summary)
 {
     const struct record *record = &resource_summary_record;
 
@@ -44,7 +45,7 @@ int sonde_summary_to_json(const struct sonde_summary *summary, char **ret)
     struct text text = {0};
     struct json_writer json = {.out = &text};
 
-    if (!is_whole(summary) || find_negative(summary))
+    if (!has_required_figures(summary) || find_negative(summary))
         return -EINVAL;
     record_encode(&resource_summary_record, summary, &json);
     int r = text_error(&text);
@@ -64,7 +65,7 @@ int sonde_summary_from_json(const char *json, size_t length, struct sonde_summar
     struct decode_error why;
 
     if (length > JSON_MAX_BYTES)
-        return error_set(error, -EBADMSG, "longer than %d bytes", JSON_MAX_BYTES);
+        return error_set(error, -EBADMSG, "the text is longer than %d bytes", JSON_MAX_BYTES);
     int r = record_decode(&resource_summary_record, json, length, &arena, &summary, &why);
     if (r == -EBADMSG)
         return error_set(error, r, "%s", why.text);
@@ -72,7 +73,7 @@ int sonde_summary_from_json(const char *json, size_t length, struct sonde_summar
         return error_set(error, r, "out of memory");
     const char *negative = find_negative(&summary);
     if (negative)
-        return error_set(error, -EBADMSG, "%s: expected 0 or more, found less", negative);
+        return error_set(error, -EBADMSG, "%s: is negative, but must be 0 or more", negative);
     *ret = summary;
     return 0;
 }

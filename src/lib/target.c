@@ -17,13 +17,14 @@
 #include "probe/process-files.h"
 #include "sample/ledger.h"
 
-/* The library uses at most a quarter of the program's descriptors, and no more than this. A process
- * needs four. */
+/* The library keeps at most a quarter of the program's descriptors open, and at most BUDGET_MAX. A
+ * process needs four. */
 #define BUDGET_SHARE 4
 #define BUDGET_MAX   4096
 
-/* Reading the peak RSS costs as much as everything else. It persists until the process ends, and in
- * this much CPU time it can grow only by a fraction of what is possible between two samples. */
+/* The peak RSS of a process is read again after this much CPU time. Reading it costs as much as
+ * everything else. The kernel keeps the peak until the process ends, and in this much CPU time it
+ * can grow only by a fraction of what is possible between two samples. */
 #define PEAK_CPU_NS (10 * NS_PER_MSEC)
 
 /* A process that has used no CPU time has neither grown nor forked, but may have got orphans as
@@ -33,11 +34,12 @@
  * are read once in this many readings; while no process is created in this pid namespace, as rarely
  * as for an idle process. */
 #define LEAF_READINGS 4
-/* A new process has a pid before it is listed as a child: for at most this many readings and this
- * long. */
+/* A new process has a pid before it is listed as a child, for at most this many readings and this
+ * time. */
 #define BIRTH_READINGS 2
 #define BIRTH_NS       (20 * NS_PER_MSEC)
 
+/* A process of the target. */
 struct watched {
     struct process_files *files;
     struct process_reading reading; /* the last one */
@@ -111,8 +113,8 @@ struct search {
     bool has_found;
 };
 
-/* Without memory, the next reading finds the child again. */
-static int find_child(void *context, pid_t pid)
+/* Adds a child that is new. Without memory, the next reading finds it again. */
+static int add_child(void *context, pid_t pid)
 {
     struct search *search = context;
 
@@ -135,14 +137,15 @@ static int find_children(struct target *target, struct watched *it)
             return it->children_fd;
     }
     int r = process_children_read(target->root_fd, it->files->pid, threads, it->children_fd,
-                                  find_child, &search);
+                                  add_child, &search);
     it->has_children = search.has_found;
     return r;
 }
 
 /* ---- new processes ---- */
 
-/* If the last pid is not available, new processes are always possible. */
+/* Sets has_births from the last pid that the kernel assigned; if that is not available, new
+ * processes are always possible. */
 static void check_births(struct target *target, uint64_t now_ns)
 {
     pid_t last_pid;
@@ -192,7 +195,8 @@ static int64_t risen_peak(struct watched *it, const struct process_reading *read
     return now > before ? now : INT_UNKNOWN;
 }
 
-static void keep_reading(struct watched *it, const struct process_reading *reading)
+/* Stores a reading as the last one; values that it does not have stay as they were. */
+static void store_reading(struct watched *it, const struct process_reading *reading)
 {
     const struct process_reading before = it->reading;
 
@@ -229,7 +233,8 @@ static bool is_brief_reading_enough(const struct target *target, struct watched 
            ++it->brief_readings < (it->may_have_forked ? LEAF_READINGS : IDLE_READINGS);
 }
 
-/* Returns 1, 0 if a complete reading is needed, or a negative errno. */
+/* Reads the cheap values of a process. Returns 1, 0 if a complete reading is needed, or a negative
+ * errno. */
 static int read_briefly(struct target *target, struct watched *it, bool thorough,
                         int64_t *ret_risen)
 {
@@ -248,7 +253,7 @@ static int read_briefly(struct target *target, struct watched *it, bool thorough
     if (!int_is_known(reading.rss_bytes))
         return 0;
     *ret_risen = risen_peak(it, &reading, false);
-    keep_reading(it, &reading);
+    store_reading(it, &reading);
     int r = !is_alone && !is_idle && target->has_births ? find_children(target, it) : 0;
     return r < 0 ? r : 1;
 }
@@ -261,7 +266,8 @@ static bool is_fatal(const struct target *target, int r)
     return r == -EOPNOTSUPP || (target->is_first_reading && (r == -EMFILE || r == -ENFILE));
 }
 
-/* Returns 0, -ESRCH (the process is gone) or another negative errno. */
+/* Reads all values of a process. Returns 0, -ESRCH (the process is gone) or another negative errno.
+ */
 static int read_closely(struct target *target, struct watched *it, bool thorough,
                         int64_t *ret_risen)
 {
@@ -285,7 +291,7 @@ static int read_closely(struct target *target, struct watched *it, bool thorough
             return r;
         *ret_risen = risen_peak(it, &reading, is_new_image);
     }
-    keep_reading(it, &reading);
+    store_reading(it, &reading);
     it->is_read = true;
     it->lives = !is_zombie(&stat);
     return target->with_descendants ? find_children(target, it) : 0;
@@ -305,7 +311,8 @@ static int read_process(struct target *target, struct watched *it, bool thorough
 
 /* ---- all processes ---- */
 
-/* An orphan has a new parent, which will get its time: it is read completely the next time. */
+/* Has the children of a parent that is gone read completely at the next reading: they have a new
+ * parent, which will get their time. */
 static void expedite_orphans(struct target *target, pid_t parent)
 {
     for (size_t i = 0; i < target->watched.count; i++)
@@ -332,8 +339,8 @@ static void drop_gone(struct target *target)
     target->watched.count = kept;
 }
 
-/* Children found meanwhile are read in the same loop. */
-static int read_all(struct target *target, bool thorough, struct look *look)
+/* Reads all processes, including the children that it finds on the way. */
+static int read_all(struct target *target, bool thorough, struct target_reading *reading)
 {
     for (size_t i = 0; i < target->watched.count; i++) {
         struct watched *it = target->watched.items[i];
@@ -348,7 +355,7 @@ static int read_all(struct target *target, bool thorough, struct look *look)
             return r;
         if (r < 0)
             continue; /* it was never read, and cannot be */
-        look->risen_bytes = MAX(look->risen_bytes, risen);
+        reading->risen_bytes = MAX(reading->risen_bytes, risen);
         if (target->with_descendants) {
             r = ledger_observe(target->ledger, &target->run, &it->reading);
             if (r < 0)
@@ -366,44 +373,44 @@ static bool has_living(const struct target *target)
     return false;
 }
 
-static void fill_look(const struct target *target, bool is_alive, struct look *look)
+static void fill_reading(const struct target *target, bool is_alive, struct target_reading *reading)
 {
     const struct watched *first = target->watched.count ? target->watched.items[0] : NULL;
 
     if (!target->with_descendants) {
-        look->cpu_ns = first && first->is_read ? first->reading.cpu_ns : INT_UNKNOWN;
-        look->rss_bytes = is_alive ? first->reading.rss_bytes : INT_UNKNOWN;
-        look->mono_ns = first && first->is_read ? first->reading.mono_ns : look->mono_ns;
+        reading->cpu_ns = first && first->is_read ? first->reading.cpu_ns : INT_UNKNOWN;
+        reading->rss_bytes = is_alive ? first->reading.rss_bytes : INT_UNKNOWN;
+        reading->mono_ns = first && first->is_read ? first->reading.mono_ns : reading->mono_ns;
         return;
     }
     /* Reading many processes takes a while: use the middle of that time. */
-    look->mono_ns += (clock_mono_ns() - look->mono_ns) / 2;
+    reading->mono_ns += (clock_mono_ns() - reading->mono_ns) / 2;
     const struct run_usage *usage = ledger_find(target->ledger, &target->run);
     if (!usage)
         return;
-    look->cpu_ns = (int64_t)usage->cpu.total_ns;
+    reading->cpu_ns = (int64_t)usage->cpu.total_ns;
     if (is_alive && usage->rss_bytes > 0) /* 0: no memory could be read */
-        look->rss_bytes = usage->rss_bytes;
+        reading->rss_bytes = usage->rss_bytes;
 }
 
-int target_look(struct target *target, bool thorough, struct look *ret)
+int target_read(struct target *target, bool thorough, struct target_reading *ret)
 {
-    struct look look = {.mono_ns = clock_mono_ns(),
-                        .cpu_ns = INT_UNKNOWN,
-                        .rss_bytes = INT_UNKNOWN,
-                        .risen_bytes = INT_UNKNOWN};
+    struct target_reading reading = {.mono_ns = clock_mono_ns(),
+                                     .cpu_ns = INT_UNKNOWN,
+                                     .rss_bytes = INT_UNKNOWN,
+                                     .risen_bytes = INT_UNKNOWN};
 
     ledger_begin(target->ledger);
-    check_births(target, look.mono_ns);
-    int r = read_all(target, thorough, &look);
+    check_births(target, reading.mono_ns);
+    int r = read_all(target, thorough, &reading);
     if (r < 0)
         return r;
     ledger_end(target->ledger);
     target->is_first_reading = false;
     bool is_alive = has_living(target);
-    fill_look(target, is_alive, &look);
+    fill_reading(target, is_alive, &reading);
     drop_gone(target);
-    *ret = look;
+    *ret = reading;
     return is_alive ? 0 : -ESRCH;
 }
 

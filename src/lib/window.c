@@ -28,34 +28,35 @@ static double mean_value(const struct mean *mean)
     return mean->count ? mean->value : REAL_UNKNOWN;
 }
 
-void window_add_rest(struct window *window, const struct look *look)
+void window_add_rest(struct window *window, const struct target_reading *reading)
 {
-    if (int_is_known(look->cpu_ns)) {
+    if (int_is_known(reading->cpu_ns)) {
         if (!int_is_known(window->first_cpu_ns))
-            window->first_cpu_ns = look->cpu_ns;
-        window->last_cpu_ns = look->cpu_ns;
+            window->first_cpu_ns = reading->cpu_ns;
+        window->last_cpu_ns = reading->cpu_ns;
     }
     /* INT_UNKNOWN is smaller than any known value. */
-    window->peak_rss_bytes = MAX(window->peak_rss_bytes, look->risen_bytes);
+    window->peak_rss_bytes = MAX(window->peak_rss_bytes, reading->risen_bytes);
 }
 
 /* A window begins with its first reading: a peak before that does not belong to it. */
-void window_add(struct window *window, const struct look *look, const struct gpu_figures *gpu)
+void window_add(struct window *window, const struct target_reading *reading,
+                const struct gpu_figures *gpu)
 {
-    struct look own = *look;
+    struct target_reading own = *reading;
 
     if (window->count++ == 0) {
-        window->first_ns = look->mono_ns;
+        window->first_ns = reading->mono_ns;
         own.risen_bytes = INT_UNKNOWN;
     }
-    window->last_ns = look->mono_ns;
+    window->last_ns = reading->mono_ns;
     window_add_rest(window, &own);
-    if (int_is_known(look->rss_bytes)) {
+    if (int_is_known(reading->rss_bytes)) {
         if (!int_is_known(window->first_rss_bytes))
-            window->first_rss_bytes = look->rss_bytes;
-        window->last_rss_bytes = look->rss_bytes;
-        window->peak_rss_bytes = MAX(window->peak_rss_bytes, look->rss_bytes);
-        mean_add(&window->rss_bytes, (double)look->rss_bytes);
+            window->first_rss_bytes = reading->rss_bytes;
+        window->last_rss_bytes = reading->rss_bytes;
+        window->peak_rss_bytes = MAX(window->peak_rss_bytes, reading->rss_bytes);
+        mean_add(&window->rss_bytes, (double)reading->rss_bytes);
     }
     window->peak_gpu_mem_mb = fmax(window->peak_gpu_mem_mb, gpu->mem_mb); /* fmax ignores NaN */
     mean_add(&window->gpu_util, gpu->util);

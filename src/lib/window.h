@@ -1,9 +1,9 @@
-/* The usage in a period of time, as running sums, so that a summary is exact however few samples
+/* The usage in a period of time, as running sums, so that a summary is exact even if few samples
  * are kept. No clock, no I/O. */
 #pragma once
 
 #include "lib/gpu-figures.h"
-#include "lib/look.h"
+#include "lib/target-reading.h"
 #include "sonde/sonde.h"
 
 /* A running mean of known values. Not a sum, because the sum of finite values may overflow. */
@@ -26,9 +26,10 @@ struct window {
 };
 
 void window_init(struct window *window);
-void window_add(struct window *window, const struct look *look, const struct gpu_figures *gpu);
+void window_add(struct window *window, const struct target_reading *reading,
+                const struct gpu_figures *gpu);
 
-/* Adds CPU time and a peak that became known after the last sample. */
-void window_add_rest(struct window *window, const struct look *look);
+/* Adds only CPU time and a peak, for a reading after the last sample. */
+void window_add_rest(struct window *window, const struct target_reading *reading);
 
 void window_sum_up(const struct window *window, struct sonde_summary *ret);

@@ -10,12 +10,12 @@
 #include "report/table.h"
 
 #define INDENT 2
-/* --json prints all. */
+/* The longest list that is shown; --json prints all. */
 #define PATTERNS_SHOWN 20
 
 #define DAY_SECONDS 86400.0
 
-static void append_what(const struct analysis *analysis, struct text *out)
+static void append_counts(const struct analysis *analysis, struct text *out)
 {
     struct human runs, failures, without;
 
@@ -35,8 +35,8 @@ static void append_what(const struct analysis *analysis, struct text *out)
 
 /* ---- correlations ---- */
 
-/* Smaller values, such as 3e-19, mean nothing to a reader. */
-static void add_chance(struct table *table, double q)
+/* Does not print very small values, such as 3e-19, which mean nothing to a reader. */
+static void add_q_value(struct table *table, double q)
 {
     if (q < 0.001)
         table_add(table, "< 0.001");
@@ -60,7 +60,7 @@ static void add_correlation(struct table *table, const struct correlation *corre
     table_add_text(table, tint, &rate);
     table_printf(table, "%.0f-%.0f %%", 100 * correlation->rate_low, 100 * correlation->rate_high);
     table_printf(table, "%.0f %%", 100 * correlation->baseline_rate);
-    add_chance(table, correlation->q_value);
+    add_q_value(table, correlation->q_value);
     table_printf(table, "%.2f", correlation->confidence);
     table_add_tinted(table, tint, is_significant ? "significant" : "may be chance");
 }
@@ -93,7 +93,7 @@ static void append_correlations(const struct analysis *analysis, const struct re
 
 /* ---- patterns ---- */
 
-static bool is_of_analysis(const struct pattern *pattern)
+static bool is_correlation(const struct pattern *pattern)
 {
     return strcmp(pattern->pattern_type, CORRELATION_PATTERN) == 0;
 }
@@ -103,9 +103,9 @@ static int compare_patterns(const void *a, const void *b)
 {
     const struct pattern *left = a, *right = b;
 
-    if (is_of_analysis(left) != is_of_analysis(right))
-        return is_of_analysis(left) ? -1 : 1;
-    if (is_of_analysis(left) && left->confidence != right->confidence)
+    if (is_correlation(left) != is_correlation(right))
+        return is_correlation(left) ? -1 : 1;
+    if (is_correlation(left) && left->confidence != right->confidence)
         return left->confidence > right->confidence ? -1 : 1;
     if (left->last_seen != right->last_seen)
         return left->last_seen > right->last_seen ? -1 : 1;
@@ -118,9 +118,7 @@ static void append_pattern(const struct pattern *pattern, double day,
     struct human last, times;
 
     text_append_string(out, "  ");
-    style_begin(style, TINT_BOLD, out);
-    style_visible(pattern->pattern_name, out);
-    style_end(style, TINT_BOLD, out);
+    style_tinted(style, TINT_BOLD, pattern->pattern_name, out);
     if (real_is_known(pattern->confidence))
         text_printf(out, ", confidence %.2f", pattern->confidence);
     if (pattern->occurrences > 1)
@@ -167,7 +165,7 @@ int analysis_format(const struct analysis *analysis, const struct report_style *
 {
     size_t start = out->length;
 
-    append_what(analysis, out);
+    append_counts(analysis, out);
     if (analysis->verdict != VERDICT_FOUND && analysis->message) {
         style_visible(analysis->message, out);
         text_append_char(out, '\n');

@@ -12,25 +12,27 @@
 #include "report/table.h"
 #include "stats/robust.h"
 
-/* A value this far out is an outlier (Iglewicz and Hoaglin, see stats/robust.h), … */
+/* A value with this z is an outlier (Iglewicz and Hoaglin, see stats/robust.h), if … */
 #define UNUSUAL_Z 3.5
-/* … if it also differs from the median by this share: among runs that are almost the same, small
+/* … it also differs from the median by this share of it: among runs that are almost the same, small
  * differences have a large z. */
 #define UNUSUAL_RATIO 0.1
 
 static const struct field difference_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct run_difference, member, type, __VA_ARGS__)
     FIELD(figure, FIELD_TEXT, .required = true, .meaning = "the field of the profile"),
-    FIELD(value, FIELD_REAL, .resolution = 0.000001, .meaning = "of this run, in its unit"),
+    FIELD(value, FIELD_REAL, .resolution = 0.000001,
+          .meaning = "the figure of this run, in the unit of the field"),
     FIELD(median, FIELD_REAL, .resolution = 0.000001,
-          .meaning = "of the earlier runs that succeeded"),
+          .meaning = "the median of the earlier runs that succeeded"),
     FIELD(robust_z, FIELD_REAL, .resolution = 0.001,
           .meaning = "distance from the median in units of the median absolute deviation; null: "
                      "all earlier values are equal"),
     FIELD(sample_size, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning = "how many earlier runs have the figure"),
+          .meaning = "the number of earlier runs that have the figure"),
     FIELD(unusual, FIELD_BOOL,
-          .meaning = "robust_z is 3.5 or more, and the difference a tenth of the median"),
+          .meaning = "robust_z is at least 3.5 in size, and the difference at least a tenth of "
+                     "the median"),
 #undef FIELD
 };
 const struct record run_difference_record =
@@ -40,39 +42,41 @@ static const struct field fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct earlier_runs, member, type, __VA_ARGS__)
     FIELD(runs, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "earlier runs that ended with a known outcome"),
-    FIELD(failures, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how many of these failed"),
+    FIELD(failures, FIELD_INT, .unit = UNIT_COUNT, .meaning = "earlier runs that failed"),
     FIELD(figures, FIELD_RECORDS, .record = &run_difference_record,
-          .meaning = "how this run differs from earlier successful runs; empty: fewer than 5, or "
-                     "the run has not ended"),
+          .meaning = "how this run differs from earlier successful runs; empty: there are fewer "
+                     "than 5, or the run has not ended"),
 #undef FIELD
 };
 const struct record earlier_runs_record = RECORD_OF(struct earlier_runs, "EarlierRuns", fields);
 
 /* ---- comparison ---- */
 
-static bool is_other(const struct job *job, const struct job *run, int outcome)
+/* Whether `job` is another run than `run`, with this outcome. */
+static bool is_earlier(const struct job *job, const struct job *run, int outcome)
 {
     return job->outcome == outcome && strcmp(job->run_id, run->run_id) != 0;
 }
 
 static bool is_unusual(const struct run_difference *difference, double min_difference)
 {
-    double off = fabs(difference->value - difference->median);
+    double distance = fabs(difference->value - difference->median);
 
     return (fabs(difference->robust_z) >= UNUSUAL_Z || !real_is_known(difference->robust_z)) &&
-           off >= UNUSUAL_RATIO * fabs(difference->median) && off >= min_difference;
+           distance >= UNUSUAL_RATIO * fabs(difference->median) && distance >= min_difference;
 }
 
-/* Returns false if there are too few runs with the figure. `values` has room for all jobs. */
-static bool compare(const struct profile_figure *figure, const struct job_list *jobs,
-                    const struct job *run, double *values, struct run_difference *ret)
+/* Compares one figure of `run` with that of the earlier successful runs. Returns false if too few
+ * of them have the figure. `values` is scratch space with room for all jobs. */
+static bool compare_figure(const struct profile_figure *figure, const struct job_list *jobs,
+                           const struct job *run, double *values, struct run_difference *ret)
 {
     double value = profile_figure_value(figure, &run->profile);
     size_t count = 0;
 
     for (size_t i = 0; i < jobs->count; i++) {
         double other = profile_figure_value(figure, &jobs->items[i].profile);
-        if (is_other(&jobs->items[i], run, OUTCOME_SUCCESS) && real_is_known(other))
+        if (is_earlier(&jobs->items[i], run, OUTCOME_SUCCESS) && real_is_known(other))
             values[count++] = other;
     }
     if (count < EARLIER_RUNS_MIN || !real_is_known(value))
@@ -90,8 +94,8 @@ static bool compare(const struct profile_figure *figure, const struct job_list *
     return true;
 }
 
-static int compare_all(const struct job_list *jobs, const struct job *run, struct arena *arena,
-                       struct run_difference_list *ret)
+static int compare_figures(const struct job_list *jobs, const struct job *run, struct arena *arena,
+                           struct run_difference_list *ret)
 {
     size_t count;
     const struct profile_figure *figures = profile_figures(&count);
@@ -102,7 +106,7 @@ static int compare_all(const struct job_list *jobs, const struct job *run, struc
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         if (figures[i].min_difference > 0)
-            list.count += compare(&figures[i], jobs, run, values, &list.items[list.count]);
+            list.count += compare_figure(&figures[i], jobs, run, values, &list.items[list.count]);
     *ret = list;
     return 0;
 }
@@ -113,11 +117,12 @@ int earlier_runs_make(const struct job_list *jobs, const struct job *run, struct
     struct earlier_runs earlier = {0};
 
     for (size_t i = 0; i < jobs->count; i++) {
-        bool has_failed = is_other(&jobs->items[i], run, OUTCOME_FAILURE);
-        earlier.runs += has_failed || is_other(&jobs->items[i], run, OUTCOME_SUCCESS);
+        bool has_failed = is_earlier(&jobs->items[i], run, OUTCOME_FAILURE);
+        earlier.runs += has_failed || is_earlier(&jobs->items[i], run, OUTCOME_SUCCESS);
         earlier.failures += has_failed;
     }
-    int r = run->outcome == OUTCOME_RUNNING ? 0 : compare_all(jobs, run, arena, &earlier.figures);
+    int r =
+        run->outcome == OUTCOME_RUNNING ? 0 : compare_figures(jobs, run, arena, &earlier.figures);
     if (r == 0)
         *ret = earlier;
     return r;
@@ -141,15 +146,15 @@ static void add_row(struct table *table, const struct profile_figure *figure,
 {
     bool is_unusual = difference->unusual == TRUTH_YES;
     enum tint tint = is_unusual ? TINT_BAD : TINT_NONE;
-    _cleanup_text_ struct text own = {0}, off = {0};
+    _cleanup_text_ struct text own = {0}, percent = {0};
     struct human usual;
 
     profile_figure_append(figure, &run->profile, &own);
-    difference_append(difference->value, difference->median, &off);
+    difference_append(difference->value, difference->median, &percent);
     table_add(table, figure->title);
     table_add_text(table, tint, &own);
     table_add(table, profile_figure_format(figure, &usual, difference->median));
-    table_add_text(table, tint, &off);
+    table_add_text(table, tint, &percent);
     if (real_is_known(difference->robust_z))
         table_printf(table, "%+.1f", difference->robust_z);
     else
@@ -187,9 +192,9 @@ void earlier_runs_format(const struct earlier_runs *earlier, const struct job *r
     for (size_t i = 0; i < earlier->figures.count; i++) {
         const struct run_difference *difference = &earlier->figures.items[i];
         const struct profile_figure *figure = find_figure(difference->figure);
-        bool is_nothing = !(difference->value > 0) && !(difference->median > 0);
-        if (figure &&
-            !is_nothing) /* else the figure is unknown here (newer daemon), or 0 everywhere */
+        bool is_zero = !(difference->value > 0) && !(difference->median > 0);
+        /* A newer daemon may send a figure that this version does not know. */
+        if (figure && !is_zero)
             add_row(&table, figure, difference, run);
     }
     style_heading(style, "compared with", out);

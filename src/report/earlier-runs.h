@@ -4,14 +4,14 @@
 #include "model/job.h"
 #include "report/style.h"
 
-/* One figure of the run, compared with the same figure of the others. */
+/* One figure of the run, compared with the same figure of the earlier runs. */
 struct run_difference {
     const char *figure; /* the field's name */
     double value;
     double median;
-    double robust_z; /* unknown: all others are equal */
-    int64_t sample_size;
-    int unusual; /* enum truth */
+    double robust_z;     /* unknown: the figures of all earlier runs are equal */
+    int64_t sample_size; /* number of earlier runs that have the figure */
+    int unusual;         /* enum truth */
 };
 
 struct run_difference_list LIST(struct run_difference);
@@ -23,7 +23,7 @@ struct earlier_runs {
     struct run_difference_list figures;
 };
 
-/* Fewer runs do not show what is usual. */
+/* Fewer runs do not show which values are usual. */
 #define EARLIER_RUNS_MIN 5
 
 extern const struct record run_difference_record;

@@ -16,9 +16,7 @@ static void append_type(const char *job_type, const struct resource_estimate *es
 {
     struct human runs;
 
-    style_begin(style, TINT_BOLD, out);
-    style_visible(job_type, out);
-    style_end(style, TINT_BOLD, out);
+    style_tinted(style, TINT_BOLD, job_type, out);
     text_printf(out, ": estimated from %s finished run%s",
                 figure_count(&runs, estimate->sample_size), estimate->sample_size == 1 ? "" : "s");
     if (!estimate->sample_size)
@@ -55,9 +53,8 @@ int estimate_format(const char *job_type, const struct resource_estimate *estima
     table_format(&table, style, out);
     style_label("confidence", out);
     text_printf(out, "%.2f, ", estimate->confidence);
-    style_begin(style, is_sure ? TINT_GOOD : TINT_DOUBTFUL, out);
-    text_append_string(out, is_sure ? "sufficient" : "not sufficient");
-    style_end(style, is_sure ? TINT_GOOD : TINT_DOUBTFUL, out);
+    style_tinted(style, is_sure ? TINT_GOOD : TINT_DOUBTFUL,
+                 is_sure ? "sufficient" : "not sufficient", out);
     text_append_string(out, " for `sonde admit`\n");
     style_finish(style, start, out);
     return text_error(out);
@@ -66,7 +63,7 @@ int estimate_format(const char *job_type, const struct resource_estimate *estima
 /* ---- how accurate estimates were ---- */
 
 /* "19 of 20, 95 %" */
-static void add_held(struct table *table, const struct held_rate *rate)
+static void add_held_rate(struct table *table, const struct held_rate *rate)
 {
     enum tint tint = TINT_NONE;
     _cleanup_text_ struct text cell = {0};
@@ -76,7 +73,7 @@ static void add_held(struct table *table, const struct held_rate *rate)
         table_add(table, NULL);
         return;
     }
-    /* Below 95 % with statistical certainty. */
+    /* The rate is below 95 % even at the upper end of its confidence interval. */
     if (rate->rate_high < 0.95)
         tint = TINT_DOUBTFUL;
     text_printf(&cell, "%s of %s, %.0f %%", figure_count(&held, rate->held),
@@ -101,10 +98,10 @@ int calibration_format(const struct calibration_list *calibrations,
     for (size_t i = 0; i < calibrations->count; i++) {
         const struct calibration *calibration = &calibrations->items[i];
         table_add(&table, calibration->job_type);
-        add_held(&table, &calibration->memory);
-        add_held(&table, &calibration->memory_when_sure);
-        add_held(&table, &calibration->cpu);
-        add_held(&table, &calibration->duration);
+        add_held_rate(&table, &calibration->memory);
+        add_held_rate(&table, &calibration->memory_when_sure);
+        add_held_rate(&table, &calibration->cpu);
+        add_held_rate(&table, &calibration->duration);
     }
     text_append_string(out,
                        "runs that stayed within the p95 estimated from the runs before them (goal: "

@@ -5,7 +5,7 @@
 #include "model/estimate.h"
 #include "report/style.h"
 
-/* Both return 0 or -ENOMEM, which is also the buffer's error. */
+/* Both write text and return 0 or -ENOMEM, which is also the buffer's error. */
 int estimate_format(const char *job_type, const struct resource_estimate *estimate,
                     const struct report_style *style, struct text *out);
 int calibration_format(const struct calibration_list *calibrations,

@@ -1,5 +1,5 @@
-/* Columns have fixed widths, because later lines are not known yet. A wider value shifts the rest
- * of its line to the right. */
+/* Events as lines of text. Columns have fixed widths, because later lines are not known yet. A
+ * wider value shifts the rest of its line to the right. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ const char *event_line_label(const struct event_line *line)
     }
 }
 
-static enum tint outcome_tint_of(const struct event_line *line)
+static enum tint job_event_tint(const struct event_line *line)
 {
     const char *outcome = line->job.outcome;
 
@@ -54,7 +54,7 @@ enum tint event_line_tint(const struct event_line *line)
         return line->anomaly.severity >= SEVERITY_HIGH ? TINT_BAD : TINT_DOUBTFUL;
     case EVENT_LINE_GAP: return TINT_DOUBTFUL;
     case EVENT_LINE_JOB:
-    case EVENT_LINE_SHEET: return outcome_tint_of(line);
+    case EVENT_LINE_SHEET: return job_event_tint(line);
     default: return TINT_NONE;
     }
 }
@@ -169,6 +169,7 @@ const char *event_line_command(const struct event_line *line)
 
 /* ---- the line ---- */
 
+/* Appends a word and blanks up to that many columns. Returns the columns used. */
 static size_t append_padded(const char *word, size_t columns, struct text *out)
 {
     size_t used = text_append_visible(out, word, strlen(word), SIZE_MAX);
@@ -178,6 +179,7 @@ static size_t append_padded(const char *word, size_t columns, struct text *out)
     return MAX(used, columns);
 }
 
+/* Appends pid, job, details and command. */
 static void append_rest(const struct event_line *line, struct text *out)
 {
     _cleanup_text_ struct text details = {0};

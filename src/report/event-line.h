@@ -62,13 +62,14 @@ struct event_line event_line_of_anomaly(const struct anomaly *anomaly, bool is_e
 struct event_line event_line_of_gap(const struct gap *gap);
 struct event_line event_line_of_job(const struct job *job, bool is_end);
 
-/* The process and the run that the event belongs to; 0 and NULL if there is none. */
+/* Return the process and the run that the event belongs to; 0 and NULL if there is none. */
 int64_t event_line_pid(const struct event_line *line);
 const char *event_line_run_id(const struct event_line *line);
 
 /* The parts of a line, for callers with a layout of their own: the time of the event (a daemon
- * publishes it a little later); a one-word label ("exit", "anomaly"); its colour; the details
- * ("status 2, CPU 1.20 s"; errors are the buffer's); the command line, or NULL. */
+ * publishes the event a little later); a one-word label ("exit", "anomaly"); the label's colour;
+ * the details ("status 2, CPU 1.20 s"), appended to an empty buffer, which has any error; the
+ * command line, or NULL. */
 double event_line_time(const struct event_line *line);
 const char *event_line_label(const struct event_line *line);
 enum tint event_line_tint(const struct event_line *line);

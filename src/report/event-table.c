@@ -12,7 +12,7 @@ static const struct table_column event_columns[] = {
     {.title = "EVENT"},
     {.title = "PID", .is_figure = true},
     {.title = "JOB", .is_optional = true, .cut_to = 12, .drop_rank = 1},
-    {.title = "WHAT", .is_optional = true, .cut_to = 12},
+    {.title = "DETAILS", .is_optional = true, .cut_to = 12},
     {.title = "COMMAND", .is_optional = true, .cut_to = 16, .drop_rank = 2},
 };
 
@@ -93,7 +93,7 @@ void event_format(const struct process_event *event, struct text *out)
 static void add_event(const struct process_event *event, const struct event_table_options *options,
                       struct table *table)
 {
-    _cleanup_text_ struct text what = {0};
+    _cleanup_text_ struct text details = {0};
     struct human time, pid;
 
     table_add(table, figure_clock_ms(&time, event->timestamp, options->day));
@@ -101,8 +101,8 @@ static void add_event(const struct process_event *event, const struct event_tabl
                      name_of(&process_event_record, "event_type", event->event_type));
     table_add(table, figure_pid(&pid, event->pid));
     table_add(table, options->without_job ? NULL : event->job_id);
-    event_format(event, &what);
-    table_add_text(table, TINT_NONE, &what);
+    event_format(event, &details);
+    table_add_text(table, TINT_NONE, &details);
     table_add(table, event->command);
 }
 
@@ -126,7 +126,7 @@ static const struct table_column anomaly_columns[] = {
     {.title = "LASTED", .is_figure = true, .drop_rank = 2},
     {.title = "PID", .is_figure = true, .is_optional = true},
     {.title = "JOB", .is_optional = true, .cut_to = 12, .drop_rank = 1},
-    {.title = "WHAT", .is_optional = true, .cut_to = 16},
+    {.title = "DETAILS", .is_optional = true, .cut_to = 16},
 };
 
 static void add_anomaly(const struct anomaly *anomaly, const struct event_table_options *options,
@@ -161,8 +161,8 @@ void anomaly_table_format(const struct anomaly_list *anomalies,
 
 static const struct table_column gap_columns[] = {
     {.title = "UNTIL", .is_figure = true},
-    {.title = "WHAT"},
-    {.title = "WHY", .is_optional = true, .cut_to = 16},
+    {.title = "GAP"},
+    {.title = "REASON", .is_optional = true, .cut_to = 16},
 };
 
 void gap_format(const struct gap *gap, struct text *out)
@@ -190,17 +190,25 @@ void gap_format(const struct gap *gap, struct text *out)
     }
 }
 
+struct gap_list gap_list_latest(const struct gap_list *gaps, size_t max)
+{
+    size_t count = MIN(gaps->count, max);
+
+    return (struct gap_list){.items = count ? gaps->items + gaps->count - count : NULL,
+                             .count = count};
+}
+
 void gap_table_format(const struct gap_list *gaps, const struct event_table_options *options,
                       const struct report_style *style, struct text *out)
 {
     _cleanup_table_ struct table table = TABLE(gap_columns, .indent = options->indent);
 
     for (size_t i = 0; i < gaps->count; i++) {
-        _cleanup_text_ struct text what = {0};
+        _cleanup_text_ struct text meaning = {0};
         struct human time;
         table_add(&table, figure_clock_ms(&time, gaps->items[i].timestamp, options->day));
-        gap_format(&gaps->items[i], &what);
-        table_add_text(&table, TINT_NONE, &what);
+        gap_format(&gaps->items[i], &meaning);
+        table_add_text(&table, TINT_NONE, &meaning);
         table_add(&table, gaps->items[i].reason);
     }
     table_format(&table, style, out);

@@ -1,4 +1,4 @@
-/* Tables of process events, anomalies and gaps. Times omit the date if it is that of `day`. */
+/* Tables of process events, anomalies and gaps. Errors are the buffer's. */
 #pragma once
 
 #include "model/event.h"
@@ -6,7 +6,7 @@
 #include "report/style.h"
 
 struct event_table_options {
-    double day;
+    double day; /* times omit the date if it is that of this time */
     size_t indent;
     bool without_job; /* omit the column JOB */
 };
@@ -28,3 +28,5 @@ void event_format(const struct process_event *event, struct text *out);
 enum tint event_tint(const struct process_event *event);
 /* Writes what one gap means: "12.0 s not sampled: the machine was suspended". */
 void gap_format(const struct gap *gap, struct text *out);
+/* Returns the last `max` gaps of a list, whose items it shares. */
+struct gap_list gap_list_latest(const struct gap_list *gaps, size_t max);

@@ -26,6 +26,11 @@ const char *exactness_mark(int exactness)
     }
 }
 
+const char *figure_mark(double figure, int exactness)
+{
+    return real_is_known(figure) ? exactness_mark(exactness) : "";
+}
+
 const char *figure_duration(struct human *buffer, double seconds)
 {
     /* A duration is negative if the clock was set back. */

@@ -6,13 +6,16 @@
 
 #include "base/human.h"
 
-/* The mark before a figure: "" if exact, "~ " if sampled, "≥ " for a lower bound and for a figure
- * of unknown exactness, such as that of a run that has not ended. */
+/* Returns the mark before a figure: "" if exact, "~ " if sampled, "≥ " for a lower bound and for a
+ * figure of unknown exactness, such as that of a run that has not ended. */
 const char *exactness_mark(int exactness);
+/* The same for this figure: "" if it is unknown. */
+const char *figure_mark(double figure, int exactness);
 
 const char *figure_duration(struct human *buffer, double seconds);
 const char *figure_count(struct human *buffer, int64_t count);
-const char *figure_tally(struct human *buffer, double count);
+const char *figure_tally(struct human *buffer,
+                         double count); /* a count that is stored as a double */
 const char *figure_bytes(struct human *buffer, int64_t bytes);
 const char *figure_percent(struct human *buffer, double percent);
 const char *figure_pid(struct human *buffer, int64_t pid); /* "-" for 0 */
@@ -20,8 +23,9 @@ const char *figure_pid(struct human *buffer, int64_t pid); /* "-" for 0 */
 /* "SIGTERM", or "signal 42". */
 const char *figure_signal(struct human *buffer, int64_t number);
 
-/* Local time. The first two include the date only if it differs from that of `day`: 14:03:22, Jul
- * 13 14:03 and 2025-07-13 14:03; 14:03:22.418, Jul 13 14:03:22.418 and 2025-07-13 14:03:22.418. */
+/* Local time. The first two include the date only if it differs from that of `day`. */
+/* 14:03:22, "Jul 13 14:03" or "2025-07-13 14:03" */
 const char *figure_clock(struct human *buffer, double epoch, double day);
+/* 14:03:22.418, "Jul 13 14:03:22.418" or "2025-07-13 14:03:22.418" */
 const char *figure_clock_ms(struct human *buffer, double epoch, double day);
 const char *figure_moment(struct human *buffer, double epoch); /* 2026-07-14 14:03:22 +0200 */

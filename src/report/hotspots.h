@@ -1,10 +1,11 @@
-/* The share of each system call in the time of all calls that do not wait. */
+/* Shares of system calls in the time that a run spent in calls that do not wait. */
 #pragma once
 
 #include "model/field.h"
 
-/* The percentage of the time that was not spent in waiting calls; 0 if all of it was. */
+/* Returns which percentage of the time in all calls was spent in calls that do not wait. */
 double hotspots_busy_percent(const struct tally_list *hotspots);
 
-/* The share of a call of `percent` in that time; REAL_UNKNOWN for a waiting call. */
+/* Converts `percent`, the share of a call in the time of all calls, to its share in the time of
+ * calls that do not wait. Returns REAL_UNKNOWN for a call that waits. */
 double hotspots_share(const char *name, double percent, double busy_percent);

@@ -22,18 +22,10 @@
 
 #define INDENT 2
 
-static void append_line(const char *label, const char *text, struct text *out)
-{
-    if (!text)
-        return;
-    style_label(label, out);
-    style_visible(text, out);
-    text_append_char(out, '\n');
-}
-
 /* ---- outcome and cause ---- */
 
-/* Whether the cause was made from the chain, and so contains it. Otherwise a scheduler gave it. */
+/* Whether the cause was made from the chain and so contains it. Otherwise the cause came from a
+ * scheduler. */
 static bool cause_has_chain(const struct job *job)
 {
     char cause[CAUSE_MAX_BYTES + 1];
@@ -65,21 +57,17 @@ static void append_outcome(const struct job_report *report, const struct report_
     const struct job *job = &report->job;
     struct human moment;
 
-    style_begin(style, TINT_BOLD, out);
-    style_visible(job->job_id, out);
-    style_end(style, TINT_BOLD, out);
+    style_tinted(style, TINT_BOLD, job->job_id, out);
     text_append_string(out, ": ");
-    style_begin(style, outcome_tint(job->outcome), out);
-    style_visible(outcome_name(job->outcome), out);
-    style_end(style, outcome_tint(job->outcome), out);
+    style_tinted(style, outcome_tint(job->outcome), outcome_name(job->outcome), out);
     append_cause(job, out);
     if (job->outcome == OUTCOME_RUNNING)
         text_printf(out, ", figures as of %s", figure_moment(&moment, report->as_of));
     text_append_char(out, '\n');
 }
 
-/* A kill for memory explains an end that otherwise looks like any SIGKILL. Omitted if the cause
- * already names it. */
+/* Appends the last kill for memory, which explains an end that otherwise looks like any SIGKILL.
+ * Omitted if the cause already names it. */
 static void append_oom(const struct job_report *report, struct text *out)
 {
     const struct process_event_list *chain = &report->job.chain;
@@ -162,30 +150,31 @@ static void append_place(const struct job *job, struct text *out)
     text_append_char(out, '\n');
 }
 
-static void append_what(const struct job *job, struct text *out)
+static void append_identity(const struct job *job, struct text *out)
 {
     struct human moment;
 
-    append_line("command", job->command, out);
+    style_line("command", job->command, out);
     append_place(job, out);
-    append_line("type", job->job_type, out);
-    append_line("run", job->run_id, out);
-    append_line("part of", job->parent_run_id, out);
-    append_line("started", figure_moment(&moment, job->started_at), out);
+    style_line("type", job->job_type, out);
+    style_line("run", job->run_id, out);
+    style_line("part of", job->parent_run_id, out);
+    style_line("started", figure_moment(&moment, job->started_at), out);
     if (real_is_known(job->ended_at))
-        append_line("ended", figure_moment(&moment, job->ended_at), out);
+        style_line("ended", figure_moment(&moment, job->ended_at), out);
 }
 
 /* ---- resources ---- */
 
+/* Appends an item of a list, "≥ 12 started", unless the count is unknown. */
 static void append_counted(struct text *out, bool *is_first, int64_t count, const char *mark,
-                           const char *words)
+                           const char *noun)
 {
     struct human figure;
 
     if (!int_is_known(count))
         return;
-    text_printf(out, "%s%s%s %s", *is_first ? "" : ", ", mark, figure_count(&figure, count), words);
+    text_printf(out, "%s%s%s %s", *is_first ? "" : ", ", mark, figure_count(&figure, count), noun);
     *is_first = false;
 }
 
@@ -219,17 +208,17 @@ static void append_failures(const struct job_profile *profile, struct text *out)
     text_append_char(out, '\n');
 }
 
-/* Counts of events that should not happen, if they did. */
-static void append_trouble(const struct job_profile *profile, struct text *out)
+/* Appends the counts of events that indicate a problem, if there were any. */
+static void append_problems(const struct job_profile *profile, struct text *out)
 {
     const struct {
         int64_t count;
         const char *label;
-        const char *words;
+        const char *meaning;
     } lines[] = {
         {profile->oom_count, "OOM kills", "killed by the kernel for memory"},
         {profile->signal_count, "signals", "that did not end a process"},
-        {profile->zombie_count, "zombies", "at once at most"},
+        {profile->zombie_count, "zombies", "at one time at most"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
@@ -237,15 +226,15 @@ static void append_trouble(const struct job_profile *profile, struct text *out)
         if (lines[i].count <= 0)
             continue;
         style_label(lines[i].label, out);
-        text_printf(out, "%s %s\n", figure_count(&count, lines[i].count), lines[i].words);
+        text_printf(out, "%s %s\n", figure_count(&count, lines[i].count), lines[i].meaning);
     }
 }
 
-/* Less is shown as 0.0 MB. */
+/* A smaller amount is shown as 0.0 MB. */
 #define IO_MIN_BYTES (0.05 * BYTES_PER_MB)
 
-/* Lower bounds: I/O after the last sample of a process is not counted. Omitted if nothing, or too
- * little to show, was read or written. */
+/* Appends the I/O, whose figures are lower bounds: I/O after the last sample of a process is not
+ * counted. Omitted if nothing, or too little to show, was read or written. */
 static void append_io(const struct job_profile *profile, struct text *out)
 {
     struct human read, written;
@@ -277,7 +266,7 @@ static void append_samples(const struct job_profile *profile, struct text *out)
     }
 }
 
-static void append_use(const struct job_profile *profile, struct text *out)
+static void append_resources(const struct job_profile *profile, struct text *out)
 {
     const struct run_figures figures = run_figures_of_profile(profile);
     struct human figure;
@@ -290,10 +279,10 @@ static void append_use(const struct job_profile *profile, struct text *out)
     if (real_is_known(profile->max_cpu_pct))
         text_printf(out, ", at most %s", figure_percent(&figure, profile->max_cpu_pct));
     text_append_char(out, '\n');
-    append_line("wall", figure_duration(&figure, profile->wall_seconds), out);
+    style_line("wall", figure_duration(&figure, profile->wall_seconds), out);
     append_processes(profile, out);
     append_failures(profile, out);
-    append_trouble(profile, out);
+    append_problems(profile, out);
     append_io(profile, out);
     append_samples(profile, out);
 }
@@ -316,13 +305,11 @@ static void append_sheets(const struct job_report *report, const struct report_s
 
     for (size_t i = 0; i < report->sheets.count; i++) {
         const struct sheet *sheet = &report->sheets.items[i];
-        bool goes_on = sheet->outcome == OUTCOME_RUNNING && !real_is_known(sheet->ended_at);
-        double ended_at = goes_on ? report->as_of : sheet->ended_at;
         struct human figure;
         table_printf(&table, "%lld", (long long)sheet->sheet_num);
         table_add(&table, sheet->name);
         table_add_tinted(&table, outcome_tint(sheet->outcome), outcome_name(sheet->outcome));
-        table_add(&table, figure_duration(&figure, ended_at - sheet->started_at));
+        table_add(&table, figure_duration(&figure, sheet_wall_seconds(sheet, report->as_of)));
         table_add(&table, figure_duration(&figure, sheet->cpu_seconds));
         table_add(&table, figure_percent(&figure, sheet->max_cpu_pct));
         table_add(&table, human_mb(&figure, sheet->peak_rss_mb));
@@ -394,18 +381,15 @@ static void append_gaps(const struct job_report *report, const struct report_sty
                         struct text *out)
 {
     const struct event_table_options options = {.day = report->job.started_at, .indent = INDENT};
-    struct gap_list shown = report->gaps;
+    const struct gap_list latest = gap_list_latest(&report->gaps, ROWS_SHOWN);
 
-    if (!shown.count)
+    if (!latest.count)
         return;
     style_heading(style, "gaps", out);
-    if (shown.count > ROWS_SHOWN) {
-        text_printf(out, " (the latest; %zu more)", shown.count - ROWS_SHOWN);
-        shown.items += shown.count - ROWS_SHOWN;
-        shown.count = ROWS_SHOWN;
-    }
+    if (latest.count < report->gaps.count)
+        text_printf(out, " (the latest; %zu more)", report->gaps.count - latest.count);
     text_append_char(out, '\n');
-    gap_table_format(&shown, &options, style, out);
+    gap_table_format(&latest, &options, style, out);
 }
 
 /* ---- system calls ---- */
@@ -416,7 +400,7 @@ static int compare_tallies(const void *a, const void *b)
     return (left->value < right->value) - (left->value > right->value);
 }
 
-/* How the shares were measured. */
+/* Returns how the shares were measured. */
 static const char *syscall_method(const struct job_profile *profile)
 {
     if (profile->syscall_source == SYSCALLS_SAMPLED)
@@ -484,8 +468,8 @@ int job_report_format(const struct job_report *report, const struct report_style
 
     append_outcome(report, style, out);
     append_oom(report, out);
-    append_what(&report->job, out);
-    append_use(&report->job.profile, out);
+    append_identity(&report->job, out);
+    append_resources(&report->job.profile, out);
     append_chain(report, style, out);
     append_last_memory(report, style, out);
     append_sheets(report, style, out);

@@ -28,13 +28,9 @@ static void add_outcome(const struct job *job, struct table *table)
     table_add_text(table, outcome_tint(job->outcome), &cell);
 }
 
-/* An unknown figure has no mark. */
-static const char *mark_of(double figure, int exactness)
-{
-    return real_is_known(figure) ? exactness_mark(exactness) : "";
-}
-
-/* Job names are per user: the list shows the uid if there are several users. */
+/* Whether the runs belong to several users. Job names are per user, so the table then shows the
+ * uid.
+ */
 static bool are_of_several_users(const struct job_list *jobs)
 {
     for (size_t i = 1; i < jobs->count; i++)
@@ -61,9 +57,10 @@ static void add_job(const struct job *job, bool shows_user, double now, struct t
     add_outcome(job, table);
     table_add(table, figure_clock(&started, job->started_at, now));
     table_add(table, figure_duration(&wall, profile->wall_seconds));
-    table_printf(table, "%s%s", mark_of(profile->total_cpu_seconds, profile->exactness.cpu_seconds),
+    table_printf(table, "%s%s",
+                 figure_mark(profile->total_cpu_seconds, profile->exactness.cpu_seconds),
                  figure_duration(&cpu, profile->total_cpu_seconds));
-    table_printf(table, "%s%s", mark_of(profile->peak_rss_mb, profile->exactness.peak_rss_mb),
+    table_printf(table, "%s%s", figure_mark(profile->peak_rss_mb, profile->exactness.peak_rss_mb),
                  human_mb(&memory, profile->peak_rss_mb));
     table_add(table, job->job_type);
 }

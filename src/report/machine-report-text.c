@@ -52,7 +52,7 @@ static void append_counts(const struct machine_use *use, struct text *out)
     }
     if (use->max_zombies > 0) {
         style_label("zombies", out);
-        text_printf(out, "%s at once at most\n", figure_count(&figure, use->max_zombies));
+        text_printf(out, "%s at one time at most\n", figure_count(&figure, use->max_zombies));
     }
 }
 
@@ -69,7 +69,7 @@ static const char *figure_load(struct human *buffer, double value)
 }
 
 static void add_figure(struct table *table, const char *name, const struct span *span,
-                       figure_fn *figure, const char *most)
+                       figure_fn *figure, const char *total)
 {
     struct human buffer;
 
@@ -77,7 +77,7 @@ static void add_figure(struct table *table, const char *name, const struct span 
     table_add(table, figure(&buffer, span->min));
     table_add(table, figure(&buffer, span->mean));
     table_add(table, figure(&buffer, span->max));
-    table_add(table, most);
+    table_add(table, total);
 }
 
 static void append_figures(const struct machine_use *use, const struct report_style *style,
@@ -174,7 +174,7 @@ static void append_all_events(const struct machine_report *report, const struct 
                               struct text *out)
 {
     const struct event_table_options options = {.day = report->since, .indent = INDENT};
-    struct gap_list gaps = report->gaps;
+    const struct gap_list gaps = gap_list_latest(&report->gaps, ROWS_SHOWN);
 
     if (report->oom_kills.count) {
         append_heading(style, "killed by the kernel for memory", false, out);
@@ -189,11 +189,7 @@ static void append_all_events(const struct machine_report *report, const struct 
         anomaly_table_format(&report->anomalies, &options, style, out);
     }
     if (gaps.count) {
-        append_heading(style, "gaps", gaps.count > ROWS_SHOWN, out);
-        if (gaps.count > ROWS_SHOWN) {
-            gaps.items += gaps.count - ROWS_SHOWN;
-            gaps.count = ROWS_SHOWN;
-        }
+        append_heading(style, "gaps", gaps.count < report->gaps.count, out);
         gap_table_format(&gaps, &options, style, out);
     }
 }

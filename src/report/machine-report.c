@@ -11,16 +11,16 @@ static const struct field fields[] = {
     FIELD(use, FIELD_RECORD, .record = &machine_use_record, .meaning = "figures from the samples"),
     FIELD(jobs, FIELD_RECORDS, .record = &job_record, .meaning = "runs in the span, latest first"),
     FIELD(jobs_left_out, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning = "how many more there were; null: some"),
+          .meaning = "number of older runs that are not listed; null: at least one"),
     FIELD(events, FIELD_RECORDS, .record = &process_event_record,
           .meaning = "the latest signals, kills, OOM kills and failed exits, oldest first"),
     FIELD(events_left_out, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning = "how many more there were; null: some"),
+          .meaning = "number of older events that are not listed; null: at least one"),
     FIELD(oom_kills, FIELD_RECORDS, .record = &process_event_record,
           .meaning = "the latest processes that the kernel killed for memory, in jobs and outside"),
     FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "anomalies in the span"),
     FIELD(gaps, FIELD_RECORDS, .record = &gap_record,
-          .meaning = "time that was not sampled, and what was not stored"),
+          .meaning = "periods that were not sampled, and data that was not stored"),
 #undef FIELD
 };
 const struct record machine_report_record =

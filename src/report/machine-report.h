@@ -13,9 +13,9 @@ struct machine_report {
     double until;
     struct machine_use use;
     struct job_list jobs;                /* that ran in the span, latest first */
-    int64_t jobs_left_out;               /* 0, or unknown: some */
+    int64_t jobs_left_out;               /* 0; unknown: at least one */
     struct process_event_list events;    /* notable: signals, kills, OOM kills, failed exits */
-    int64_t events_left_out;             /* 0, or unknown: some */
+    int64_t events_left_out;             /* 0; unknown: at least one */
     struct process_event_list oom_kills; /* of any process, the latest ones */
     struct anomaly_list anomalies;
     struct gap_list gaps;
@@ -23,7 +23,7 @@ struct machine_report {
 
 extern const struct record machine_report_record;
 
-/* Whether the report contains no data at all. */
+/* Returns whether the report contains no data at all. */
 bool machine_report_is_empty(const struct machine_report *report);
 
 /* Writes the report as text. Returns 0 or -ENOMEM, which is also the buffer's error. */

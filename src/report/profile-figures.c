@@ -7,11 +7,11 @@
 
 #define NO_EXACTNESS SIZE_MAX
 
-#define FIGURE(member, title_, unit_, exactness, worth)                                            \
+#define FIGURE(member, title_, unit_, exactness, difference)                                       \
     {                                                                                              \
         .name = #member, .title = (title_), .unit = (unit_),                                       \
         .offset = offsetof(struct job_profile, member), .exactness_offset = (exactness),           \
-        .min_difference = (worth),                                                                 \
+        .min_difference = (difference),                                                            \
     }
 #define EXACTNESS(member) offsetof(struct run_exactness, member)
 

@@ -24,19 +24,21 @@ struct profile_figure {
     enum profile_unit unit;
     size_t offset;           /* in struct job_profile: a double; an int64_t for counts and bytes */
     size_t exactness_offset; /* in struct run_exactness; SIZE_MAX: none */
-    /* The figure is compared with earlier runs of the type; smaller differences than this are never
-     * unusual. 0: it is not compared. */
+    /* Smaller differences from earlier runs of the type are never unusual. 0: the figure is not
+     * compared with earlier runs. */
     double min_difference;
 };
 
+/* Returns the table. */
 const struct profile_figure *profile_figures(size_t *ret_count);
 
-/* REAL_UNKNOWN if the run does not have the figure. */
+/* Returns the value of a figure; REAL_UNKNOWN if the run does not have it. */
 double profile_figure_value(const struct profile_figure *figure, const struct job_profile *profile);
-/* "≥ 812.4 MB" */
+/* Appends the figure of a run: "≥ 812.4 MB". */
 void profile_figure_append(const struct profile_figure *figure, const struct job_profile *profile,
                            struct text *out);
-/* "812.4 MB", for a value that is not a run's own, such as a median. Returns the buffer's text. */
+/* Formats a value that is not a run's own, such as a median: "812.4 MB". Returns the buffer's text.
+ */
 const char *profile_figure_format(const struct profile_figure *figure, struct human *buffer,
                                   double value);
 

@@ -14,7 +14,8 @@
 
 /* ---- outcomes and commands ---- */
 
-static void append_ending(const struct job *job, struct text *out)
+/* "failure, SIGKILL", "failure, status 2", "success". */
+static void append_outcome(const struct job *job, struct text *out)
 {
     struct human name;
 
@@ -28,26 +29,17 @@ static void append_ending(const struct job *job, struct text *out)
 static void append_run(const char *label, const struct job *job, const struct report_style *style,
                        struct text *out)
 {
-    _cleanup_text_ struct text ending = {0};
     struct human moment;
 
     style_label(label, out);
-    style_begin(style, TINT_BOLD, out);
-    style_visible(job->job_id, out);
-    style_end(style, TINT_BOLD, out);
+    style_tinted(style, TINT_BOLD, job->job_id, out);
     text_append_string(out, ": ");
-    append_ending(job, &ending);
     style_begin(style, outcome_tint(job->outcome), out);
-    text_append_string(out, text_string(&ending));
+    append_outcome(job, out);
     style_end(style, outcome_tint(job->outcome), out);
     text_printf(out, ", %s, ", figure_moment(&moment, job->started_at));
     style_visible(job->run_id, out);
     text_append_char(out, '\n');
-}
-
-static bool is_same(const char *left, const char *right)
-{
-    return left == right || (left && right && strcmp(left, right) == 0);
 }
 
 /* One line if both are the same, else two. */
@@ -57,7 +49,7 @@ static void append_texts(const char *label, const char *left, const char *right,
         return;
     style_label(label, out);
     style_visible(left, out);
-    if (!is_same(left, right)) {
+    if (!text_is_same(left, right)) {
         text_append_char(out, '\n');
         style_label("", out);
         style_visible(right, out);
@@ -86,7 +78,7 @@ static void append_anomalies(const struct run_diff *diff, struct text *out)
     text_append_char(out, '\n');
 }
 
-static void append_what(const struct run_diff *diff, const struct report_style *style,
+static void append_runs(const struct run_diff *diff, const struct report_style *style,
                         struct text *out)
 {
     const struct job *left = &diff->left, *right = &diff->right;
@@ -96,7 +88,7 @@ static void append_what(const struct run_diff *diff, const struct report_style *
     append_texts("type", left->job_type, right->job_type, out);
     append_texts("command", left->command, right->command, out);
     append_texts("where", left->cwd, right->cwd, out);
-    if (!is_same(left->host, right->host))
+    if (!text_is_same(left->host, right->host))
         append_texts("host", left->host, right->host, out);
     if (left->cause || right->cause)
         append_texts("cause", left->cause ? left->cause : "-", right->cause ? right->cause : "-",
@@ -122,16 +114,16 @@ static void append_figures(const struct run_diff *diff, const struct report_styl
     for (size_t i = 0; i < count; i++) {
         double left = profile_figure_value(&figures[i], &diff->left.profile);
         double right = profile_figure_value(&figures[i], &diff->right.profile);
-        _cleanup_text_ struct text one = {0}, other = {0}, off = {0};
-        if (!(left > 0) && !(right > 0)) /* nothing, or nothing known, on both sides */
+        _cleanup_text_ struct text left_cell = {0}, right_cell = {0}, difference = {0};
+        if (!(left > 0) && !(right > 0)) /* 0 or unknown in both runs */
             continue;
-        profile_figure_append(&figures[i], &diff->left.profile, &one);
-        profile_figure_append(&figures[i], &diff->right.profile, &other);
-        difference_append(right, left, &off);
+        profile_figure_append(&figures[i], &diff->left.profile, &left_cell);
+        profile_figure_append(&figures[i], &diff->right.profile, &right_cell);
+        difference_append(right, left, &difference);
         table_add(&table, figures[i].title);
-        table_add_text(&table, TINT_NONE, &one);
-        table_add_text(&table, TINT_NONE, &other);
-        table_add_text(&table, TINT_NONE, &off);
+        table_add_text(&table, TINT_NONE, &left_cell);
+        table_add_text(&table, TINT_NONE, &right_cell);
+        table_add_text(&table, TINT_NONE, &difference);
     }
     text_append_char(out, '\n');
     table_format(&table, style, out);
@@ -210,7 +202,7 @@ int run_diff_format(const struct run_diff *diff, const struct report_style *styl
 {
     size_t start = out->length;
 
-    append_what(diff, style, out);
+    append_runs(diff, style, out);
     append_figures(diff, style, out);
     append_sheets(diff, style, out);
     append_calls(diff, style, out);

@@ -15,7 +15,7 @@ static const struct field figure_pair_fields[] = {
     FIELD(figure, FIELD_TEXT, .required = true, .meaning = "the field of the profile"),
     FIELD(left, FIELD_REAL, .resolution = 0.000001,
           .meaning = "of the first run, in the unit of the field"),
-    FIELD(right, FIELD_REAL, .resolution = 0.000001, .meaning = "of the second"),
+    FIELD(right, FIELD_REAL, .resolution = 0.000001, .meaning = "of the second run"),
     FIELD(difference, FIELD_REAL, .resolution = 0.000001, .meaning = "right - left"),
     FIELD(ratio, FIELD_REAL, .resolution = 0.0001, .meaning = "right / left; null if left is 0"),
 #undef FIELD
@@ -30,7 +30,7 @@ static const struct field sheet_pair_fields[] = {
     FIELD(sheet_num, FIELD_INT, .required = true, .meaning = "the step"),
     FIELD(name, FIELD_TEXT, .meaning = "as given by the scheduler"),
     OUTCOME(left_outcome, .meaning = "of the first run; null: it has no such step"),
-    OUTCOME(right_outcome, .meaning = "of the second"),
+    OUTCOME(right_outcome, .meaning = "of the second run; null: it has no such step"),
     FIELD(left_wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
           .meaning = "from start to end"),
     FIELD(right_wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
@@ -51,7 +51,7 @@ static const struct field call_pair_fields[] = {
     FIELD(left_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
           .meaning = "its share of the time in the first run"),
     FIELD(right_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
-          .meaning = "in the second"),
+          .meaning = "its share of the time in the second run"),
 #undef FIELD
 };
 static const struct record call_pair_record =
@@ -62,15 +62,16 @@ static const struct field fields[] = {
     FIELD(as_of, FIELD_REAL, .required = true, .unit = UNIT_EPOCH, .resolution = 0.001,
           .meaning = "when the comparison was made"),
     FIELD(left, FIELD_RECORD, .record = &job_record, .meaning = "the first run"),
-    FIELD(right, FIELD_RECORD, .record = &job_record, .meaning = "the second"),
+    FIELD(right, FIELD_RECORD, .record = &job_record, .meaning = "the second run"),
     FIELD(figures, FIELD_RECORDS, .record = &figure_pair_record,
-          .meaning = "figures that are known of either run"),
+          .meaning = "figures that are known of at least one of the runs"),
     FIELD(sheets, FIELD_RECORDS, .record = &sheet_pair_record,
           .meaning = "steps of either run, by number"),
     FIELD(syscalls, FIELD_RECORDS, .record = &call_pair_record,
-          .meaning = "the largest difference first"),
+          .meaning = "system calls of both runs, the largest difference first; empty if those of "
+                     "one run are unknown"),
     FIELD(left_anomalies, FIELD_TEXTS, .meaning = "types of anomalies of the first run"),
-    FIELD(right_anomalies, FIELD_TEXTS, .meaning = "in the second"),
+    FIELD(right_anomalies, FIELD_TEXTS, .meaning = "types of anomalies of the second run"),
 #undef FIELD
 };
 const struct record run_diff_record = RECORD_OF(struct run_diff, "RunDiff", fields);
@@ -105,7 +106,9 @@ static int pair_figures(const struct job_profile *left, const struct job_profile
 
 /* ---- steps ---- */
 
-static struct sheet_pair *get_pair(struct sheet_pair_list *list, int64_t number)
+/* Returns the pair of a step; inserts it in the order of numbers if it is new. The list has room.
+ */
+static struct sheet_pair *get_sheet_pair(struct sheet_pair_list *list, int64_t number)
 {
     size_t at = 0;
 
@@ -120,13 +123,6 @@ static struct sheet_pair *get_pair(struct sheet_pair_list *list, int64_t number)
     return &list->items[at];
 }
 
-static double sheet_wall(const struct sheet *sheet, double as_of)
-{
-    bool goes_on = sheet->outcome == OUTCOME_RUNNING && !real_is_known(sheet->ended_at);
-
-    return (goes_on ? as_of : sheet->ended_at) - sheet->started_at;
-}
-
 static int pair_sheets(const struct job_report *left, const struct job_report *right,
                        struct arena *arena, struct sheet_pair_list *ret)
 {
@@ -137,18 +133,18 @@ static int pair_sheets(const struct job_report *left, const struct job_report *r
         return -ENOMEM;
     for (size_t i = 0; i < left->sheets.count; i++) {
         const struct sheet *sheet = &left->sheets.items[i];
-        struct sheet_pair *pair = get_pair(&list, sheet->sheet_num);
+        struct sheet_pair *pair = get_sheet_pair(&list, sheet->sheet_num);
         pair->name = sheet->name;
         pair->left_outcome = sheet->outcome;
-        pair->left_wall_seconds = sheet_wall(sheet, left->as_of);
+        pair->left_wall_seconds = sheet_wall_seconds(sheet, left->as_of);
         pair->left_peak_rss_mb = sheet->peak_rss_mb;
     }
     for (size_t i = 0; i < right->sheets.count; i++) {
         const struct sheet *sheet = &right->sheets.items[i];
-        struct sheet_pair *pair = get_pair(&list, sheet->sheet_num);
+        struct sheet_pair *pair = get_sheet_pair(&list, sheet->sheet_num);
         pair->name = sheet->name ? sheet->name : pair->name;
         pair->right_outcome = sheet->outcome;
-        pair->right_wall_seconds = sheet_wall(sheet, right->as_of);
+        pair->right_wall_seconds = sheet_wall_seconds(sheet, right->as_of);
         pair->right_peak_rss_mb = sheet->peak_rss_mb;
     }
     *ret = list;
@@ -157,6 +153,7 @@ static int pair_sheets(const struct job_report *left, const struct job_report *r
 
 /* ---- system calls ---- */
 
+/* Returns the pair of a call; adds it if it is new. The list has room. */
 static struct call_pair *get_call(struct call_pair_list *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -169,13 +166,15 @@ static struct call_pair *get_call(struct call_pair_list *list, const char *name)
 static int compare_calls(const void *a, const void *b)
 {
     const struct call_pair *left = a, *right = b;
-    double one = fabs(left->right_pct - left->left_pct);
-    double other = fabs(right->right_pct - right->left_pct);
+    double left_change = fabs(left->right_pct - left->left_pct);
+    double right_change = fabs(right->right_pct - right->left_pct);
 
-    return one != other ? (one > other ? -1 : 1) : strcmp(left->name, right->name);
+    if (left_change != right_change)
+        return left_change > right_change ? -1 : 1;
+    return strcmp(left->name, right->name);
 }
 
-/* Where only one knows its calls, there is nothing to hold against them. */
+/* The list is empty if the system calls of one of the runs are unknown. */
 static int pair_calls(const struct tally_list *left, const struct tally_list *right,
                       struct arena *arena, struct call_pair_list *ret)
 {
@@ -203,8 +202,8 @@ static bool has_text(const struct text_list *list, const char *text)
     return false;
 }
 
-static int list_types(const struct anomaly_list *anomalies, struct arena *arena,
-                      struct text_list *ret)
+static int list_anomaly_types(const struct anomaly_list *anomalies, struct arena *arena,
+                              struct text_list *ret)
 {
     struct text_list list = {.items =
                                  arena_alloc(arena, (anomalies->count + 1) * sizeof(*list.items))};
@@ -231,9 +230,9 @@ int run_diff_make(const struct job_report *left, const struct job_report *right,
         r = pair_calls(&left->job.profile.syscall_hotspots, &right->job.profile.syscall_hotspots,
                        arena, &diff.syscalls);
     if (r == 0)
-        r = list_types(&left->anomalies, arena, &diff.left_anomalies);
+        r = list_anomaly_types(&left->anomalies, arena, &diff.left_anomalies);
     if (r == 0)
-        r = list_types(&right->anomalies, arena, &diff.right_anomalies);
+        r = list_anomaly_types(&right->anomalies, arena, &diff.right_anomalies);
     if (r == 0)
         *ret = diff;
     return r;

@@ -7,7 +7,7 @@
 #include "report/profile-figures.h"
 #include "report/style.h"
 
-/* The two structs differ in two member names. */
+/* The structs of a summary and of a profile differ in two member names. */
 #define FIGURES_OF(source, cpu_member, processes_member)                                           \
     {                                                                                              \
         .wall_seconds = (source)->wall_seconds, .cpu_seconds = (source)->cpu_member,               \
@@ -27,6 +27,7 @@ struct run_figures run_figures_of_profile(const struct job_profile *profile)
     return (struct run_figures)FIGURES_OF(profile, total_cpu_seconds, process_spawn_count);
 }
 
+/* Whether only another process sends such a signal: the process and the kernel do not raise it. */
 static bool is_sent_by_others(int64_t signal_num)
 {
     return signal_num == SIGKILL || signal_num == SIGTERM || signal_num == SIGINT ||
@@ -79,8 +80,7 @@ void run_figures_format_memory(const struct run_figures *figures, struct text *o
         return;
     }
     text_printf(out, "%s%s " LARGEST_PROCESS,
-                real_is_known(figures->peak_rss_mb) ? exactness_mark(figures->exactness.peak_rss_mb)
-                                                    : "",
+                figure_mark(figures->peak_rss_mb, figures->exactness.peak_rss_mb),
                 human_mb(&peak, figures->peak_rss_mb));
     /* The sums of a single process are the same figures. */
     if (figures->processes == 1 || !real_is_known(figures->peak_total_mb))

@@ -19,12 +19,13 @@ struct run_figures {
 struct run_figures run_figures_of_summary(const struct run_summary *summary);
 struct run_figures run_figures_of_profile(const struct job_profile *profile);
 
-/* Appends ", sender unknown (needs root or a daemon)" to a cause that is a signal whose sender is
- * not known, unless the process or the kernel raises such a signal by itself. The hint is not part
- * of the stored cause. */
+/* Appends ", sender unknown (needs root or a daemon)" if the cause names a signal whose sender is
+ * unknown, unless processes or the kernel raise such a signal themselves. This is not part of the
+ * stored cause. */
 void unknown_sender_format(const char *cause, const struct process_event_list *chain,
                            const char *collector, struct text *out);
 
-/* Without the label of the first line and without the last newline. */
+/* Append the value of the line "CPU" or "memory", without the label and without the last newline.
+ */
 void run_figures_format_cpu(const struct run_figures *figures, struct text *out);
 void run_figures_format_memory(const struct run_figures *figures, struct text *out);

@@ -42,7 +42,7 @@ static void format_figures(const struct run_summary *summary, struct text *out)
     text_append_char(out, '\n');
 }
 
-/* Without them, short-lived processes are missing in the count. */
+/* Appends why short-lived processes may be missing in the count. */
 static void format_events_error(int error, struct text *out)
 {
     switch (-error) {

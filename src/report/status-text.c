@@ -10,23 +10,6 @@
 /* The daemon is late if the last snapshot is this many intervals old. */
 #define INTERVALS_LATE 3
 
-static void append_line(const char *label, const char *text, struct text *out)
-{
-    if (!text)
-        return;
-    style_label(label, out);
-    style_visible(text, out);
-    text_append_char(out, '\n');
-}
-
-static void append_tinted(const struct report_style *style, enum tint tint, const char *text,
-                          struct text *out)
-{
-    style_begin(style, tint, out);
-    style_visible(text, out);
-    style_end(style, tint, out);
-}
-
 /* "1 job", "3 jobs". */
 static void append_count(int64_t count, const char *noun, const char *plural, struct text *out)
 {
@@ -42,9 +25,9 @@ static void append_head(const struct daemon_status *status, const struct report_
 {
     struct human pid, uptime;
 
-    append_tinted(style, TINT_BOLD, "daemon", out);
+    style_tinted(style, TINT_BOLD, "daemon", out);
     text_append_string(out, ": ");
-    append_tinted(style, TINT_GOOD, "running", out);
+    style_tinted(style, TINT_GOOD, "running", out);
     text_printf(out, " for %s, pid %s, version ", figure_duration(&uptime, status->uptime_seconds),
                 figure_pid(&pid, status->pid));
     style_visible(status->version, out);
@@ -53,8 +36,8 @@ static void append_head(const struct daemon_status *status, const struct report_
         style_visible(status->host, out);
     }
     text_append_char(out, '\n');
-    append_line("socket", status->socket, out);
-    append_line("config", status->config_file ? status->config_file : "built-in defaults", out);
+    style_line("socket", status->socket, out);
+    style_line("config", status->config_file ? status->config_file : "built-in defaults", out);
 }
 
 /* ---- collector and state ---- */
@@ -63,7 +46,7 @@ static void append_head(const struct daemon_status *status, const struct report_
 static void append_list(const char *label, const struct text_list *list, struct text *out)
 {
     for (size_t i = 0; i < list->count; i++)
-        append_line(i ? "" : label, list->items[i], out);
+        style_line(i ? "" : label, list->items[i], out);
 }
 
 static void append_collector(const struct daemon_status *status, struct text *out)
@@ -78,11 +61,11 @@ static void append_collector(const struct daemon_status *status, struct text *ou
         style_visible(status->scope, out);
     }
     text_append_char(out, '\n');
-    append_line("because", status->collector_reason, out);
+    style_line("because", status->collector_reason, out);
     append_list("exact", &status->exact, out);
     append_list("not exact", &status->not_exact, out);
-    append_line("strace", status->strace, out);
-    append_line("GPU", status->gpu, out);
+    style_line("strace", status->strace, out);
+    style_line("GPU", status->gpu, out);
     if (status->tracer_pids.count) {
         style_label("tracers", out);
         for (size_t i = 0; i < status->tracer_pids.count; i++)
@@ -98,8 +81,8 @@ static enum tint pressure_tint(int level)
     return level == PRESSURE_NONE ? TINT_GOOD : TINT_DOUBTFUL;
 }
 
-static void append_now(const struct daemon_status *status, const struct report_style *style,
-                       struct text *out)
+static void append_state(const struct daemon_status *status, const struct report_style *style,
+                         struct text *out)
 {
     const struct field *field = record_find(&daemon_status_record, "pressure_level");
     const char *level = field_enum_name(field, status->pressure_level);
@@ -117,7 +100,7 @@ static void append_now(const struct daemon_status *status, const struct report_s
     style_end(style, status->open_anomalies > 0 ? TINT_DOUBTFUL : TINT_NONE, out);
     text_append_char(out, '\n');
     style_label("pressure", out);
-    append_tinted(style, pressure_tint(status->pressure_level), level, out);
+    style_tinted(style, pressure_tint(status->pressure_level), level, out);
     text_append_char(out, '\n');
 }
 
@@ -144,8 +127,8 @@ static void append_snapshots(const struct daemon_status *status, double now,
     text_append_string(out, figure_count(&count, status->snapshots));
     if (real_is_known(status->last_snapshot_at)) {
         text_append_string(out, ", the last at ");
-        append_tinted(style, is_late ? TINT_BAD : TINT_NONE,
-                      figure_clock(&last, status->last_snapshot_at, now), out);
+        style_tinted(style, is_late ? TINT_BAD : TINT_NONE,
+                     figure_clock(&last, status->last_snapshot_at, now), out);
     }
     text_append_char(out, '\n');
 }
@@ -157,24 +140,24 @@ static void append_analysis(const struct daemon_status *status, double now,
 
     if (status->analysis_error) {
         style_label("NO ANALYSIS", out);
-        append_tinted(style, TINT_BAD, status->analysis_error, out);
+        style_tinted(style, TINT_BAD, status->analysis_error, out);
         text_append_char(out, '\n');
     } else if (real_is_known(status->last_analysis_at)) {
-        append_line("analysis", figure_clock(&last, status->last_analysis_at, now), out);
+        style_line("analysis", figure_clock(&last, status->last_analysis_at, now), out);
     }
 }
 
 static void append_store(const struct daemon_status *status, const struct report_style *style,
                          struct text *out)
 {
-    append_line("database", status->database ? status->database : "none: nothing is stored", out);
+    style_line("database", status->database ? status->database : "none: nothing is stored", out);
     if (status->database_error) {
         style_label("NOT STORED", out);
-        append_tinted(style, TINT_BAD, status->database_error, out);
+        style_tinted(style, TINT_BAD, status->database_error, out);
         text_append_char(out, '\n');
     }
     if (status->jsonl && *status->jsonl)
-        append_line("log", status->jsonl, out);
+        style_line("log", status->jsonl, out);
     style_label("clients", out);
     append_count(status->connections, "connection", "connections", out);
     if (status->subscribers > 0) {
@@ -223,14 +206,10 @@ static void append_gaps(const struct gap_list *gaps, double now, const struct re
                         struct text *out)
 {
     const struct event_table_options options = {.day = now, .indent = INDENT};
-    struct gap_list latest = *gaps;
+    const struct gap_list latest = gap_list_latest(gaps, GAPS_SHOWN);
 
     if (!gaps->count)
         return;
-    if (latest.count > GAPS_SHOWN) {
-        latest.items += latest.count - GAPS_SHOWN;
-        latest.count = GAPS_SHOWN;
-    }
     style_heading(style, "gaps", out);
     text_append_string(out, gaps->count > GAPS_SHOWN ? " (the latest)\n" : "\n");
     gap_table_format(&latest, &options, style, out);
@@ -243,7 +222,7 @@ int daemon_status_format(const struct daemon_status *status, double now,
 
     append_head(status, style, out);
     append_collector(status, out);
-    append_now(status, style, out);
+    append_state(status, style, out);
     append_cost(status, out);
     append_snapshots(status, now, style, out);
     append_analysis(status, now, style, out);

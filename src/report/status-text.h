@@ -4,7 +4,7 @@
 #include "model/daemon-status.h"
 #include "report/style.h"
 
-/* Times omit the date if it is that of `now`. Returns 0 or -ENOMEM, which is also the buffer's
- * error. */
+/* Writes the status. Times omit the date if it is that of `now`. Returns 0 or -ENOMEM, which is
+ * also the buffer's error. */
 int daemon_status_format(const struct daemon_status *status, double now,
                          const struct report_style *style, struct text *out);

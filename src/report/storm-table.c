@@ -35,17 +35,13 @@ struct storm {
     double last;
 };
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static struct storm *find_storm(struct storm *storms, size_t *count,
-                                const struct process_event *event)
+/* Returns the storm of the event's run and program; adds it if it is new. */
+static struct storm *get_storm(struct storm *storms, size_t *count,
+                               const struct process_event *event)
 {
     for (size_t i = 0; i < *count; i++)
-        if (is_same_text(storms[i].run_id, event->run_id) &&
-            is_same_text(storms[i].command, event->command))
+        if (text_is_same(storms[i].run_id, event->run_id) &&
+            text_is_same(storms[i].command, event->command))
             return &storms[i];
     struct storm *storm = &storms[(*count)++];
     *storm = (struct storm){.run_id = event->run_id,
@@ -170,7 +166,7 @@ void storm_table_format(const struct process_event_list *folded,
     }
     for (size_t i = 0; i < folded->count; i++)
         if (int_is_known(folded->items[i].count))
-            add_event(find_storm(storms, &count, &folded->items[i]), &folded->items[i]);
+            add_event(get_storm(storms, &count, &folded->items[i]), &folded->items[i]);
     qsort(storms, count, sizeof(*storms), compare_busiest);
     for (size_t i = 0; i < count && i < STORMS_SHOWN; i++)
         add_row(&table, &storms[i], options->without_job);

@@ -56,3 +56,20 @@ void style_visible(const char *text, struct text *out)
         text = "-";
     text_append_visible(out, text, strlen(text), SIZE_MAX);
 }
+
+void style_tinted(const struct report_style *style, enum tint tint, const char *text,
+                  struct text *out)
+{
+    style_begin(style, tint, out);
+    style_visible(text, out);
+    style_end(style, tint, out);
+}
+
+void style_line(const char *label, const char *text, struct text *out)
+{
+    if (!text)
+        return;
+    style_label(label, out);
+    style_visible(text, out);
+    text_append_char(out, '\n');
+}

@@ -14,8 +14,6 @@ struct report_style {
     bool is_ascii;    /* write ">=" and "..." for "≥" and "…" */
 };
 
-#define REPORT_PLAIN ((struct report_style){.columns = SIZE_MAX})
-
 enum tint {
     TINT_NONE,
     TINT_BOLD,
@@ -24,20 +22,27 @@ enum tint {
     TINT_BAD,
 };
 
-/* Good for success, bad for failure, doubtful for anything else. */
+/* Returns the colour of an outcome: good for success, bad for failure, doubtful for anything else.
+ */
 enum tint outcome_tint(int outcome);
 
+/* Begin and end a colour. */
 void style_begin(const struct report_style *style, enum tint tint, struct text *out);
 void style_end(const struct report_style *style, enum tint tint, struct text *out);
 
-/* Converts the bytes of `out` from `start` on to ASCII if the style asks for it. */
+/* Converts the bytes of `out` from `start` on to ASCII if the style requires it. */
 void style_finish(const struct report_style *style, size_t start, struct text *out);
 
-/* The start of a line: "  memory     ". */
+/* Appends the start of a line: "  memory     ". */
 void style_label(const char *label, struct text *out);
 
-/* The start of a section: a blank line and the heading, without a newline. */
+/* Appends the start of a section: a blank line and the heading, without a newline. */
 void style_heading(const struct report_style *style, const char *heading, struct text *out);
 
 /* Appends text of unknown origin with control characters escaped; "-" for NULL. */
 void style_visible(const char *text, struct text *out);
+/* The same in a colour. */
+void style_tinted(const struct report_style *style, enum tint tint, const char *text,
+                  struct text *out);
+/* Appends a line of a label and text of unknown origin; nothing if the text is NULL. */
+void style_line(const char *label, const char *text, struct text *out);

@@ -135,6 +135,7 @@ static bool is_last(const struct layout *layout, size_t column)
     return true;
 }
 
+/* The content of a cell, as it is written. */
 struct shown {
     const char *bytes;
     size_t length;

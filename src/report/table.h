@@ -47,7 +47,7 @@ void table_add_tinted(struct table *table, enum tint tint, const char *text);
 void table_add_text(struct table *table, enum tint tint, const struct text *text);
 void table_printf(struct table *table, const char *format, ...) _printf_(2, 3);
 
-/* An error of the table becomes the buffer's. */
+/* Writes the table. An error of the table becomes the buffer's. */
 void table_format(const struct table *table, const struct report_style *style, struct text *out);
 
 void table_done(struct table *table);

@@ -1,3 +1,4 @@
+/* Parses responses and notifications, for clients. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static int parse_event(const json_t *json, struct arena *arena, struct rpc_reply
     return copy_text(json_object_get(json, "method"), arena, &reply->method);
 }
 
-static int parse_answer(const json_t *json, struct arena *arena, struct rpc_reply *reply)
+static int parse_response(const json_t *json, struct arena *arena, struct rpc_reply *reply)
 {
     const json_t *id = json_object_get(json, "id"), *error = json_object_get(json, "error");
 
@@ -46,9 +47,10 @@ static int parse_answer(const json_t *json, struct arena *arena, struct rpc_repl
     return error ? parse_error(error, arena, reply) : 0;
 }
 
-/* Recognises events by their prefix and suffix, so that a snapshot of thousands of processes is not
- * parsed twice. The decoder of the event checks whether it is JSON. */
-static bool find_event(const char *line, size_t length, struct rpc_reply *reply)
+/* Recognises the events of a sonde daemon by their prefix and suffix, so that a snapshot of
+ * thousands of processes is not parsed twice. The decoder of the event checks whether it is JSON.
+ */
+static bool parse_published_event(const char *line, size_t length, struct rpc_reply *reply)
 {
     const size_t prefix = strlen(RPC_EVENT_PREFIX), suffix = strlen(RPC_EVENT_SUFFIX);
 
@@ -66,7 +68,7 @@ int rpc_reply_parse(const char *line, size_t length, struct arena *arena, struct
 {
     struct rpc_reply reply = {.id = INT_UNKNOWN};
 
-    if (find_event(line, length, &reply)) {
+    if (parse_published_event(line, length, &reply)) {
         reply.result = arena_copy(arena, reply.result, reply.result_length);
         if (!reply.result)
             return -ENOMEM;
@@ -84,7 +86,7 @@ int rpc_reply_parse(const char *line, size_t length, struct arena *arena, struct
         return -EBADMSG;
 
     int r = json_object_get(json, "method") ? parse_event(json, arena, &reply)
-                                            : parse_answer(json, arena, &reply);
+                                            : parse_response(json, arena, &reply);
     if (r < 0)
         return r;
     const char *name = reply.is_event ? "params" : "result";

@@ -40,10 +40,11 @@ static int set_invalid(struct rpc_request *request, const char *text)
 
 /* ---- one request ---- */
 
-static_assert(RPC_ID_MAX_BYTES == 256, "as the message below says");
+static_assert(RPC_ID_MAX_BYTES == 256, "the message in parse_request() contains this number");
 
-/* Text that contains a NUL is not a valid id, because the response would repeat it and JSON parsers
- * reject it by default. Returns 0, 1 (not a valid id) or -ENOMEM. */
+/* Copies the id of a request as JSON text; *ret is unchanged if there is none. Text that contains a
+ * NUL is not a valid id, because the response would repeat it and JSON parsers reject it by
+ * default. Returns 0, 1 (not a valid id) or -ENOMEM. */
 static int parse_id(json_t *json, struct rpc_span text, struct arena *arena, const char **ret)
 {
     const json_t *id = json_object_get(json, "id");
@@ -83,7 +84,8 @@ static int parse_params(struct rpc_request *request, json_t *params, struct aren
     int r = -EINVAL;
 
     if (json_array_size(params) > 0)
-        text_printf(&problem, "%s: parameters are named: an object, not a list", method->name);
+        text_printf(&problem, "%s: 'params' must be an object with named parameters, not a list",
+                    method->name);
     else
         r = rpc_params_decode(method, json_is_object(params) ? params : NULL, arena,
                               request->values, &problem);
@@ -124,7 +126,7 @@ static int parse_request(json_t *json, struct rpc_span text, struct arena *arena
 /* ---- one line ---- */
 
 /* Creates a message of one empty request. */
-static struct rpc_request *only_item(struct arena *arena, struct rpc_message *message)
+static struct rpc_request *make_single_item(struct arena *arena, struct rpc_message *message)
 {
     *message =
         (struct rpc_message){.items = arena_alloc(arena, sizeof(struct rpc_request)), .count = 1};
@@ -133,11 +135,11 @@ static struct rpc_request *only_item(struct arena *arena, struct rpc_message *me
     return message->items;
 }
 
-/* Rejects the whole line. */
+/* Makes a message of one request, which has the error. */
 static int reject_line(struct arena *arena, int code, const struct text *problem,
                        struct rpc_message *ret)
 {
-    struct rpc_request *request = only_item(arena, ret);
+    struct rpc_request *request = make_single_item(arena, ret);
 
     if (!request)
         return -ENOMEM;
@@ -150,9 +152,9 @@ static int reject_shape(struct arena *arena, enum rpc_shape shape, struct rpc_me
     _cleanup_text_ struct text problem = {0};
 
     if (shape == RPC_SHAPE_TOO_DEEP)
-        text_printf(&problem, "nested deeper than %d levels", RPC_DEPTH_MAX);
+        text_printf(&problem, "the request is nested deeper than %d levels", RPC_DEPTH_MAX);
     else
-        text_printf(&problem, "more than %d values", RPC_VALUES_MAX);
+        text_printf(&problem, "the request has more than %d values", RPC_VALUES_MAX);
     return reject_line(arena, RPC_PARSE_ERROR, &problem, ret);
 }
 
@@ -176,7 +178,7 @@ static int reject_batch(struct arena *arena, size_t count, struct rpc_message *r
     if (count == 0)
         text_append_string(&problem, "the batch is empty");
     else
-        text_printf(&problem, "a batch of %zu requests; at most %d are allowed", count,
+        text_printf(&problem, "the batch has %zu requests, but at most %d are allowed", count,
                     RPC_BATCH_MAX);
     return reject_line(arena, RPC_INVALID_REQUEST, &problem, ret);
 }
@@ -207,7 +209,7 @@ static int parse_batch(const json_t *json, const char *line, size_t length, stru
 static int parse_single(json_t *json, const char *line, size_t length, struct arena *arena,
                         struct rpc_message *ret)
 {
-    struct rpc_request *request = only_item(arena, ret);
+    struct rpc_request *request = make_single_item(arena, ret);
 
     return request ? parse_request(json, (struct rpc_span){line, line + length}, arena, request)
                    : -ENOMEM;

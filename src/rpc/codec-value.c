@@ -1,4 +1,4 @@
-/* Access to the parameters of a request, for handlers. */
+/* Returns the parameters of a request, for handlers. */
 #include <string.h>
 
 #include "rpc/codec.h"

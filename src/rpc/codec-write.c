@@ -1,6 +1,7 @@
+/* Writes requests and responses. */
 #include "rpc/codec.h"
 
-static void begin(struct text *out)
+static void begin_message(struct text *out)
 {
     text_append_string(out, "{\"jsonrpc\":\"2.0\",");
 }
@@ -13,7 +14,7 @@ static void append_id(struct text *out, const char *id)
 
 void rpc_write_result(struct text *out, const char *id, const char *result, size_t length)
 {
-    begin(out);
+    begin_message(out);
     append_id(out, id);
     text_append_string(out, ",\"result\":");
     text_append(out, result, length);
@@ -24,7 +25,7 @@ void rpc_write_error(struct text *out, const char *id, int code, const char *mes
 {
     struct json_writer json = {.out = out};
 
-    begin(out);
+    begin_message(out);
     append_id(out, id);
     text_append_string(out, ",\"error\":");
     json_write_begin_object(&json);

@@ -31,15 +31,16 @@ enum rpc_error {
 /* Splits a stream into lines, in linear time for any chunk sizes. Zero-initialised means empty. */
 struct rpc_framer {
     struct text buffer;
-    size_t taken;     /* bytes of the lines already returned */
-    size_t whole;     /* bytes up to the end of the last complete line */
+    size_t returned;  /* bytes of the lines already returned */
+    size_t complete;  /* bytes up to the end of the last complete line */
     size_t max_bytes; /* of a line; 0: RPC_REQUEST_MAX_BYTES */
     bool is_lost;     /* a line was too long */
 };
 
-/* Returns 0, -EMSGSIZE (a line is too long) or -ENOMEM. After an error, the stream cannot be
- * continued and further calls return the same error, but rpc_framer_next() still returns the
- * complete lines. Empty lines are skipped; a carriage return before the newline belongs to it. */
+/* Adds the next bytes of the stream. Returns 0, -EMSGSIZE (a line is too long) or -ENOMEM. After an
+ * error, the stream cannot be continued and further calls return the same error, but
+ * rpc_framer_next() still returns the complete lines. Empty lines are skipped; a carriage return
+ * before the newline is not part of the line. */
 int rpc_framer_feed(struct rpc_framer *framer, const char *bytes, size_t length);
 /* Returns the next complete line, valid until the next call of rpc_framer_feed(); false if there is
  * none. */
@@ -47,7 +48,7 @@ bool rpc_framer_next(struct rpc_framer *framer, const char **ret_line, size_t *r
 /* Returns whether there is an incomplete line. */
 static inline bool rpc_framer_has_partial(const struct rpc_framer *framer)
 {
-    return framer->buffer.length > framer->whole;
+    return framer->buffer.length > framer->complete;
 }
 void rpc_framer_done(struct rpc_framer *framer);
 
@@ -90,18 +91,19 @@ int rpc_message_parse(const char *line, size_t length, struct arena *arena,
 
 /* Returns a parameter by its name; NULL if it is not given or the method does not have it. */
 const struct rpc_value *rpc_value(const struct rpc_request *request, const char *name);
-/* The same as a typed value; the comment or argument shows the value for "not given". */
+/* Return the value of a parameter of that type. If it is not given, they return `otherwise`, or the
+ * value in the comment. */
 const char *rpc_text(const struct rpc_request *request, const char *name); /* NULL */
 int64_t rpc_int(const struct rpc_request *request, const char *name, int64_t otherwise);
 double rpc_real(const struct rpc_request *request, const char *name, double otherwise);
 bool rpc_bool(const struct rpc_request *request, const char *name, bool otherwise);
 int rpc_word(const struct rpc_request *request, const char *name, int otherwise);
-struct tally_list rpc_tally(const struct rpc_request *request, const char *name); /* null */
+struct tally_list rpc_tally(const struct rpc_request *request, const char *name); /* unknown */
 struct any_list rpc_records(const struct rpc_request *request, const char *name); /* empty */
 
 /* ---- responses, without a newline ---- */
 
-/* `result` is JSON. */
+/* Appends a response; `id` and `result` are JSON, and a NULL id is written as null. */
 void rpc_write_result(struct text *out, const char *id, const char *result, size_t length);
 void rpc_write_error(struct text *out, const char *id, int code, const char *message);
 /* Text around the JSON of an event, which makes a notification `monitor.event`. */
@@ -110,7 +112,7 @@ void rpc_write_error(struct text *out, const char *id, int code, const char *mes
 
 /* ---- requests and responses, for clients ---- */
 
-/* `params` is a JSON object, or NULL. Without a newline. */
+/* Appends a request without a newline; `params` is a JSON object, or NULL. */
 void rpc_write_request(struct text *out, int64_t id, const char *method, const char *params);
 
 struct rpc_reply {
@@ -123,6 +125,6 @@ struct rpc_reply {
     size_t result_length;
 };
 
-/* `arena` owns the texts; `result` points into the line. The params of an event are not checked;
- * their decoder does that. Returns 0, -EBADMSG (not a reply) or -ENOMEM. */
+/* Parses a response or a notification. `arena` owns the texts, including `result`. The params of an
+ * event are not checked; their decoder does that. Returns 0, -EBADMSG (not a reply) or -ENOMEM. */
 int rpc_reply_parse(const char *line, size_t length, struct arena *arena, struct rpc_reply *ret);

@@ -1,5 +1,6 @@
-/* Invariants: taken ≤ whole ≤ buffer.length; buffer[whole..] has no newline. Each byte is examined
- * once when it is fed and once when its line is returned, and moved at most once on average. */
+/* Splits a stream into lines. Invariants: returned ≤ complete ≤ buffer.length; buffer[complete..]
+ * has no newline. Each byte is examined once when it is fed and once when its line is returned, and
+ * moved at most once on average. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,23 +10,23 @@
  * connection. */
 #define KEPT_MAX_BYTES (64 * 1024)
 
-/* Drops the returned lines when they are half of the buffer. */
-static void drop_taken(struct rpc_framer *framer)
+/* Removes the returned lines from the buffer once they fill half of it. */
+static void drop_returned_lines(struct rpc_framer *framer)
 {
     struct text *buffer = &framer->buffer;
-    size_t rest = buffer->length - framer->taken;
+    size_t rest = buffer->length - framer->returned;
 
-    if (framer->taken == 0 || framer->taken < rest)
+    if (framer->returned == 0 || framer->returned < rest)
         return;
     if (rest == 0 && buffer->capacity > KEPT_MAX_BYTES && !buffer->error) {
         text_done(buffer);
     } else {
-        memmove(buffer->bytes, buffer->bytes + framer->taken, rest);
+        memmove(buffer->bytes, buffer->bytes + framer->returned, rest);
         buffer->length = rest;
         buffer->bytes[rest] = '\0';
     }
-    framer->whole -= framer->taken;
-    framer->taken = 0;
+    framer->complete -= framer->returned;
+    framer->returned = 0;
 }
 
 /* Returns whether the bytes up to a newline, or up to the current end of the stream, exceed the
@@ -40,7 +41,7 @@ static bool is_too_long(const struct rpc_framer *framer, size_t length, char las
 /* Appends one line, or the beginning of one. */
 static int feed_piece(struct rpc_framer *framer, const char *bytes, size_t length, bool is_ended)
 {
-    size_t unfinished = framer->buffer.length - framer->whole;
+    size_t unfinished = framer->buffer.length - framer->complete;
     size_t line = unfinished + length - is_ended;
 
     if (line > 0) {
@@ -55,7 +56,7 @@ static int feed_piece(struct rpc_framer *framer, const char *bytes, size_t lengt
     if (text_error(&framer->buffer) < 0)
         return text_error(&framer->buffer);
     if (is_ended)
-        framer->whole = framer->buffer.length;
+        framer->complete = framer->buffer.length;
     return 0;
 }
 
@@ -64,7 +65,7 @@ int rpc_framer_feed(struct rpc_framer *framer, const char *bytes, size_t length)
     int r = framer->is_lost ? -EMSGSIZE : text_error(&framer->buffer);
 
     if (r == 0)
-        drop_taken(framer);
+        drop_returned_lines(framer);
     while (r == 0 && length) {
         const char *newline = memchr(bytes, '\n', length);
         size_t piece = newline ? (size_t)(newline - bytes) + 1 : length;
@@ -78,12 +79,12 @@ int rpc_framer_feed(struct rpc_framer *framer, const char *bytes, size_t length)
 
 bool rpc_framer_next(struct rpc_framer *framer, const char **ret_line, size_t *ret_length)
 {
-    while (framer->taken < framer->whole) {
-        const char *line = framer->buffer.bytes + framer->taken;
+    while (framer->returned < framer->complete) {
+        const char *line = framer->buffer.bytes + framer->returned;
         size_t length =
-            (size_t)((const char *)memchr(line, '\n', framer->whole - framer->taken) - line);
+            (size_t)((const char *)memchr(line, '\n', framer->complete - framer->returned) - line);
 
-        framer->taken += length + 1;
+        framer->returned += length + 1;
         length -= length && line[length - 1] == '\r';
         if (length) {
             *ret_line = line;

@@ -154,7 +154,8 @@ static const struct rpc_param job_finish_params[] = {
     WORD("outcome", end_words, .is_required = true, .meaning = "how it ended"),
     INT("exit_code", 0, 255, .meaning = "exit status, if no signal ended it"),
     INT("signal_num", 1, 64, .meaning = "the signal that ended it"),
-    TEXT("cause", RPC_WORDS_MAX_BYTES, .allows_controls = true, .meaning = "why it ended, as text"),
+    TEXT("cause", RPC_DETAILS_MAX_BYTES, .allows_controls = true,
+         .meaning = "why it ended, as text"),
     BOOL("cause_is_derived",
          .meaning = "`cause` only states how the first process ended; the daemon may replace it "
                     "with what it knows of the other processes"),
@@ -199,7 +200,7 @@ static const struct rpc_param job_signal_params[] = {
     INT("sender_pid", 0, RPC_PID_MAX, .meaning = "the sender; 0: the kernel"),
     TEXT("sender_command", COMMAND_MAX_BYTES, .allows_controls = true,
          .meaning = "the sender's command line"),
-    TEXT("details", RPC_WORDS_MAX_BYTES, .allows_controls = true,
+    TEXT("details", RPC_DETAILS_MAX_BYTES, .allows_controls = true,
          .meaning = "more details, as text"),
 };
 
@@ -296,125 +297,125 @@ static const struct rpc_param strace_trace_params[] = {
 
 #define PARAMS(list) .params = (list), .param_count = ARRAY_SIZE(list)
 
-#define CONTEXT_ANSWER                                                                             \
+#define CONTEXT_RESULT                                                                             \
     "{`resource_context`}: the figures of the step's process as in `resource.context`, read "      \
     "before a tracer detaches"
-#define ADMISSION_ANSWER                                                                           \
+#define ADMISSION_RESULT                                                                           \
     "{`allowed`, `delay_seconds`, `level`, `reason`}: the decision, the time to wait, the "        \
     "pressure level, and the reason for a refusal"
 
-#define TRACER_ANSWER                                                                              \
+#define TRACER_RESULT                                                                              \
     "{`attached`, `reason`, `tracer_pid`, `file`}. `reason` states why strace is not attached: "   \
     "strace is missing, no permission, the process is gone, or another tracer is attached to it"
 
 const struct rpc_method rpc_methods[RPC_METHOD_COUNT] = {
     [RPC_DAEMON_STATUS] =
         {"daemon.status", "Returns the state of the daemon.",
-         .answer = "a DaemonStatus: version, pid, uptime, the collector and which figures are "
+         .result = "a DaemonStatus: version, pid, uptime, the collector and which figures are "
                    "exact with it, tracers, availability of strace and GPUs, lost data, gaps"},
     [RPC_DAEMON_TOP] = {"daemon.top", "Returns the latest snapshot.", PARAMS(top_params),
-                        .answer = "a SystemSnapshot; null before the first snapshot"},
+                        .result = "a SystemSnapshot; null before the first snapshot"},
     [RPC_DAEMON_TOP_STREAM] = {"daemon.top.stream", "Sends a snapshot at each tick from now on.",
                                PARAMS(top_stream_params),
-                               .answer = "{`jsonl_path`}, then a notification for each tick"},
+                               .result = "{`jsonl_path`}, then a notification for each tick"},
     [RPC_DAEMON_EVENTS] =
         {"daemon.events", "Returns the latest events from the daemon's memory.",
          PARAMS(daemon_events_params),
-         .answer = "a list of ProcessEvent, oldest first; the daemon keeps the last 200"},
+         .result = "a list of ProcessEvent, oldest first; the daemon keeps the last 200"},
     [RPC_DAEMON_MONITOR_STREAM] = {"daemon.monitor.stream",
                                    "Sends events as they happen, from now on.",
                                    PARAMS(monitor_stream_params),
-                                   .answer = "{`events`}, then a notification for each event"},
+                                   .result = "{`events`}, then a notification for each event"},
     [RPC_DAEMON_RELOAD] = {"daemon.reload", "Reads the configuration again, like SIGHUP.",
-                           .answer = "{`changed`: [{`key`, `from`, `to`}]}; after an error the old "
+                           .result = "{`changed`: [{`key`, `from`, `to`}]}; after an error the old "
                                      "configuration stays in force"},
     [RPC_JOB_START] = {"job.start", "Registers the start of a job.", PARAMS(job_start_params),
-                       .answer = "{`run_id`, `job_id`}; with `stores_in` also `has_events`: "
+                       .result = "{`run_id`, `job_id`}; with `stores_in` also `has_events`: "
                                  "whether the daemon stores spawns, execs and exits of the run"},
     [RPC_JOB_PROGRESS] = {"job.progress", "Reports the progress of a job.",
-                          PARAMS(job_progress_params), .answer = "{}"},
+                          PARAMS(job_progress_params), .result = "{}"},
     [RPC_JOB_FINISH] =
         {"job.finish",
          "Reports the end of a job. Figures that its parent measured replace sampled ones.",
          PARAMS(job_finish_params),
-         .answer = "{`run_id`, `job_id`}, plus `cause` and `chain` (as in Job) if the daemon knows "
+         .result = "{`run_id`, `job_id`}, plus `cause` and `chain` (as in Job) if the daemon knows "
                    "more than the request contains"},
     [RPC_JOB_SIGNAL] = {"job.signal",
                         "Reports a signal that the caller, the parent of the run, is sending to "
                         "one of its processes.",
-                        PARAMS(job_signal_params), .answer = "{}"},
+                        PARAMS(job_signal_params), .result = "{}"},
     [RPC_JOB_LEAVE] = {"job.leave",
                        "Hands the run over to the caller, which stores it from now on. If both use "
                        "the same database, the daemon drops the run without recording an end.",
-                       PARAMS(job_leave_params), .answer = "{}"},
+                       PARAMS(job_leave_params), .result = "{}"},
     [RPC_JOB_LIST] = {"job.list", "Returns the stored runs.", PARAMS(job_list_params),
-                      .answer = "a list of Job, latest first"},
+                      .result = "a list of Job, latest first"},
     [RPC_SHEET_STARTED] = {"sheet.started", "Reports the start of a step.",
-                           PARAMS(sheet_started_params), .answer = CONTEXT_ANSWER},
+                           PARAMS(sheet_started_params), .result = CONTEXT_RESULT},
     [RPC_SHEET_COMPLETED] = {"sheet.completed", "Reports the successful end of a step.",
-                             PARAMS(sheet_ended_params), .answer = CONTEXT_ANSWER},
+                             PARAMS(sheet_ended_params), .result = CONTEXT_RESULT},
     [RPC_SHEET_FAILED] = {"sheet.failed", "Reports the failure of a step.",
-                          PARAMS(sheet_ended_params), .answer = CONTEXT_ANSWER},
+                          PARAMS(sheet_ended_params), .result = CONTEXT_RESULT},
     [RPC_RESOURCE_CONTEXT] = {"resource.context",
                               "Returns the current resource use of a process in a few figures.",
                               PARAMS(context_params),
-                              .answer =
+                              .result =
                                   "{`rss_mb`, `cpu_pct`, `syscall_hotspot` (\"write 40%\"), "
                                   "`anomalies_active`, `daemon_rss_mb`}, without a pid also "
                                   "`pressure_level`, `running_jobs`, `active_sheets`; nulls for an "
                                   "unknown pid; before the first snapshot only the first four"},
     [RPC_PRESSURE_CURRENT] = {"pressure.current", "Returns how much of the machine the jobs use.",
                               PARAMS(pressure_params),
-                              .answer = "the level: none, low, medium, high or critical"},
+                              .result = "the level: none, low, medium, high or critical"},
     [RPC_PRESSURE_CAN_START_SHEET] = {"pressure.can_start_sheet",
                                       "Returns whether the next step may start.",
-                                      PARAMS(pressure_params), .answer = ADMISSION_ANSWER},
+                                      PARAMS(pressure_params), .result = ADMISSION_RESULT},
     [RPC_PRESSURE_SHOULD_ACCEPT_JOB] = {"pressure.should_accept_job",
                                         "Returns whether a new job may start.",
-                                        PARAMS(pressure_params), .answer = ADMISSION_ANSWER},
+                                        PARAMS(pressure_params), .result = ADMISSION_RESULT},
     [RPC_PRESSURE_REPORT_RATE_LIMIT] =
         {"pressure.report_rate_limit",
          "Reports that a service limits its clients: the pressure is high for that time.",
-         PARAMS(rate_limit_params), .answer = "{}"},
+         PARAMS(rate_limit_params), .result = "{}"},
     [RPC_ESTIMATE_JOB] = {"estimate.job", "Estimates what the next run of a type will need.",
                           PARAMS(estimate_params),
-                          .answer = "a ResourceEstimate; null without a finished run"},
+                          .result = "a ResourceEstimate; null without a finished run"},
     [RPC_ESTIMATE_CALIBRATION] =
         {"estimate.calibration",
          "Returns how often such estimates were right for the caller's own runs.",
          PARAMS(calibration_params),
-         .answer = "a list of Calibration, the types with the most runs first"},
+         .result = "a list of Calibration, the types with the most runs first"},
     [RPC_ANALYZE_RUN] =
         {"analyze.run",
          "Finds resource use that correlates with failure in the runs of the last 7 days. For root "
          "and the daemon's owner it covers all runs, for others their own.",
          PARAMS(analyze_params),
-         .answer = "an Analysis; results over all runs are stored as patterns"},
+         .result = "an Analysis; results over all runs are stored as patterns"},
     [RPC_REPORT_JOB] = {"report.job", "Returns the report of one run.", PARAMS(report_job_params),
-                        .answer = "a JobReport"},
+                        .result = "a JobReport"},
     [RPC_REPORT_MACHINE] = {"report.machine", "Returns a report of the machine over a period.",
-                            PARAMS(report_machine_params), .answer = "a MachineReport"},
+                            PARAMS(report_machine_params), .result = "a MachineReport"},
     [RPC_EVENTS_LIST] = {"events.list", "Returns the stored events.", PARAMS(events_list_params),
-                         .answer = "a list of ProcessEvent, oldest first"},
+                         .result = "a list of ProcessEvent, oldest first"},
     [RPC_STRACE_ATTACH] =
         {"strace.attach",
          "Counts the system calls of a process and its descendants with `strace -c -w -f`. This "
          "slows them down a lot, and setuid programs get no more rights than their user. If the "
          "process or one of its ancestors is already traced, the request succeeds.",
-         PARAMS(strace_params), .answer = TRACER_ANSWER},
+         PARAMS(strace_params), .result = TRACER_RESULT},
     [RPC_STRACE_DETACH] =
         {"strace.detach",
          "Detaches the strace that `strace.attach` or `strace.trace` attached to a process. "
          "Without it, tracing ends with the process, or with its step or run.",
          PARAMS(strace_params),
-         .answer =
+         .result =
              "{`syscall_counts`, `syscall_time_pct`, `file`, `reason`}: the counts, or the reason "
              "why there are none; null if no tracer was attached to exactly this process"},
     [RPC_STRACE_TRACE] = {"strace.trace",
                           "Writes every system call of a process and its descendants to a file "
                           "with `strace -f -tt`, until `strace.detach`, the end of the process, or "
                           "a file size of 1 GiB (`profiler.strace_full_on_demand`).",
-                          PARAMS(strace_trace_params), .answer = TRACER_ANSWER},
+                          PARAMS(strace_trace_params), .result = TRACER_RESULT},
 };
 
 static_assert(ARRAY_SIZE(job_finish_params) <= RPC_PARAMS_MAX &&

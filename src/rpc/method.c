@@ -99,6 +99,6 @@ void rpc_methods_markdown(struct text *out)
                                     "| --- | --- | --- | --- |\n");
         for (size_t k = 0; k < method->param_count; k++)
             append_param(&method->params[k], out);
-        text_printf(out, "%sResult: %s.\n", method->param_count ? "\n" : "", method->answer);
+        text_printf(out, "%sResult: %s.\n", method->param_count ? "\n" : "", method->result);
     }
 }

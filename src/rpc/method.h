@@ -25,7 +25,7 @@ enum rpc_type {
 /* The name of a run: a job_id, optionally with `-2` and `~1` appended, or a run_id. */
 #define RPC_JOB_NAME_MAX_BYTES 160
 #define RPC_STATUS_MAX_BYTES   64
-#define RPC_WORDS_MAX_BYTES    500 /* of a cause, or details */
+#define RPC_DETAILS_MAX_BYTES  500 /* of a cause, or of the details of an event */
 #define RPC_PATH_MAX_BYTES     4095
 #define RPC_NAME_MAX_BYTES     128 /* of a step, or of a rate limit */
 #define RPC_PATTERNS_MAX       32
@@ -94,7 +94,8 @@ enum rpc_method_id {
     RPC_METHOD_COUNT,
 };
 
-/* Words are in the order of their enumerators, which do not all begin at 0:
+/* The value of an RPC_WORD is the index of the word. Words are in the order of their enumerators,
+ * which do not all begin at 0:
  *   `outcome` of job.finish and sheet.*   success, failure, unknown: OUTCOME_SUCCESS + its index
  *   `outcome` of job.list                 running, …: OUTCOME_RUNNING + its index
  *   `…_exactness`                         exact, sampled, lower_bound: EXACT + its index
@@ -106,7 +107,7 @@ struct rpc_method {
     const char *summary;
     const struct rpc_param *params;
     size_t param_count;
-    const char *answer; /* description of the result */
+    const char *result; /* description of the result */
 };
 
 /* Indexed by enum rpc_method_id. */

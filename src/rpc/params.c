@@ -316,9 +316,10 @@ static const struct rpc_param *find_param(const struct rpc_method *method, const
     return NULL;
 }
 
-/* Sets the fallbacks of parameters that are not given, and reports missing required ones. */
-static int set_missing(const struct rpc_method *method, struct rpc_value *values,
-                       struct text *problem)
+/* Sets the fallbacks of parameters that are not given, and rejects the request if a required one is
+ * missing. */
+static int set_fallbacks(const struct rpc_method *method, struct rpc_value *values,
+                         struct text *problem)
 {
     for (size_t i = 0; i < method->param_count; i++) {
         const struct rpc_param *param = &method->params[i];
@@ -361,5 +362,5 @@ int rpc_params_decode(const struct rpc_method *method, json_t *params, struct ar
             return r;
         value->is_given = true;
     }
-    return set_missing(method, values, problem);
+    return set_fallbacks(method, values, problem);
 }

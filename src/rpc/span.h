@@ -1,6 +1,6 @@
-/* Finds parts of JSON text that a parser has accepted, so that an id is repeated unchanged and a
- * result is used without a copy. On invalid text the results are meaningless, but stay within the
- * text. */
+/* Finds parts of JSON text that a parser has accepted, so that an id and a result are copied as
+ * they were written instead of being encoded again. On invalid text the results are meaningless,
+ * but stay within the text. */
 #pragma once
 
 #include <jansson.h>
@@ -14,11 +14,12 @@ struct rpc_span {
 
 /* Returns the text after the opening bracket of a list or an object. */
 struct rpc_span rpc_span_within(const char *json, size_t length);
-/* Returns the next value in it, in an object without its key; false if there are no more. */
+/* Returns the next value of a list or an object (`has_keys`), without its key, and removes it from
+ * `rest`; false if there are no more. */
 bool rpc_span_next(struct rpc_span *rest, bool has_keys, struct rpc_span *ret);
 
-/* Returns the value of a member of an object that was parsed from `text`, for any escaping of its
- * key. Empty if there is none. */
+/* Returns the value of the member `name` of an object that was parsed from `text`; the key may
+ * contain escapes. Returns an empty span if there is none. */
 struct rpc_span rpc_span_member(json_t *object, const char *name, struct rpc_span text);
 
 /* Checks before parsing whether a text is too expensive to parse: deeper than `max_depth`, or more

@@ -58,14 +58,15 @@ struct job_runner {
     bool has_loop;
     bool command_ended;
     bool is_over;
-    bool has_children;         /* reaper_list_children() found a child of the run */
+    bool has_children;         /* check_child() found a child of the run */
     bool stopped_with_command; /* since then, the command's state was not reported */
     struct run_facts facts;
 };
 
 /* ---- signals ---- */
 
-/* A process that is stopped during a transaction would keep the database locked. */
+/* Stops sonde, like the signal would, until it is continued. Storing is suspended before: a process
+ * that is stopped during a transaction would keep the database locked. */
 static bool stop_self(struct job_runner *runner, int number, bool (*is_wanted)(void *context))
 {
     if (runner->storage)
@@ -84,7 +85,7 @@ static void report_signal(struct job_runner *runner, const struct process_event 
         run_storage_signalled(runner->storage, runner->command_pid, sent);
 }
 
-/* The terminal sent it to the command as well. */
+/* Reports a signal that the terminal also sent to the command. */
 static void report_terminal_signal(struct job_runner *runner, int number)
 {
     struct process_event event;
@@ -121,7 +122,7 @@ static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *in
 
 static void on_child(void *context, pid_t pid, int status, const struct rusage *usage);
 
-static void note_child_of_run(void *context, pid_t pid)
+static void check_child(void *context, pid_t pid)
 {
     struct job_runner *runner = context;
 
@@ -129,12 +130,12 @@ static void note_child_of_run(void *context, pid_t pid)
         runner->has_children = true;
 }
 
-/* sonde does not wait for children that it had before. */
+/* Whether all children of sonde are ones that it had before the run, for which it does not wait. */
 static bool only_strangers_are_left(struct job_runner *runner)
 {
     runner->has_children = false;
     return registry_stranger_count(runner->registry) &&
-           reaper_list_children(note_child_of_run, runner) == 0 && !runner->has_children;
+           reaper_list_children(check_child, runner) == 0 && !runner->has_children;
 }
 
 static void collect_children(struct job_runner *runner)
@@ -199,7 +200,7 @@ static void on_command_stopped(struct job_runner *runner, int number)
     runner->stopped_with_command = stop_self(runner, number, command_is_still_stopped);
 }
 
-static void note_end(struct job_runner *runner)
+static void record_end(struct job_runner *runner)
 {
     runner->facts.wall_ns = clock_mono_ns() - runner->started.mono_ns;
     runner->ended_real_ns = clock_real_ns();
@@ -225,7 +226,7 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
     if (is_command) {
         runner->command_ended = true;
         runner->facts.wait_status = status;
-        note_end(runner);
+        record_end(runner);
     }
     if (runner->engine)
         engine_reaped(runner->engine, pid, status, usage);
@@ -262,7 +263,7 @@ static void on_tick(void *context, struct tick_box *box)
 
 /* ---- the end ---- */
 
-/* The start and end of the command are known even if nothing was sampled. */
+/* Makes the tick of a run that was not sampled: the start and end of the command are known. */
 static struct tick_box *make_plain_tick(struct job_runner *runner)
 {
     struct tick_box *box = tick_box_new();
@@ -278,8 +279,8 @@ static struct tick_box *make_plain_tick(struct job_runner *runner)
     return box;
 }
 
-/* The store or a daemon may have given the run another name, and a daemon may know more of its end.
- */
+/* Ends the storage. The store or a daemon may have given the run another name, and a daemon may
+ * know more about its end. */
 static void finish_storing(struct job_runner *runner, struct job_run_result *ret)
 {
     struct run_storage_end end;
@@ -302,15 +303,15 @@ static void finish_storing(struct job_runner *runner, struct job_run_result *ret
 
 /* ---- from start to end ---- */
 
-static void note_stranger(void *context, pid_t pid)
+static void add_existing_child(void *context, pid_t pid)
 {
     struct job_runner *runner = context;
 
-    registry_add_stranger(runner->registry,
-                          pid); /* if memory runs out, it counts as one of the run */
+    /* If memory runs out, the child counts as a process of the run. */
+    registry_add_stranger(runner->registry, pid);
 }
 
-static int prepare(struct job_runner *runner)
+static int register_run(struct job_runner *runner)
 {
     const struct run_options run = {
         .run_id = runner->options->run_id, .job_id = runner->options->job_id, .uid = getuid()};
@@ -320,7 +321,7 @@ static int prepare(struct job_runner *runner)
         r = registry_add_run(runner->registry, &run, &runner->run);
     /* The children of a script that ends in `exec sonde run` become sonde's. */
     if (r == 0)
-        reaper_list_children(note_stranger, runner);
+        reaper_list_children(add_existing_child, runner);
     if (r == 0)
         r = reaper_become_subreaper();
     return r;
@@ -336,7 +337,8 @@ static bool has_required_parts(const struct job_runner *runner)
            (!runner->options->counts_syscalls || kernel_probe_has(kernel, KERNEL_PART_CALL_COUNTS));
 }
 
-/* 0, or -EOPNOTSUPP with the reason. */
+/* Loads the kernel collector before the command starts, if it is required. Returns 0, or
+ * -EOPNOTSUPP with the reason. */
 static int open_kernel(struct job_runner *runner, struct kernel_refusal *refusal)
 {
     const struct kernel_probe_options options = {.wants_all = false};
@@ -352,7 +354,8 @@ static int open_kernel(struct job_runner *runner, struct kernel_refusal *refusal
     return -EOPNOTSUPP;
 }
 
-/* A process that sonde forks while it has the tag itself inherits the tag, and counting. */
+/* Starts the command. A process that sonde forks while sonde itself has the tag inherits the tag,
+ * and the counting of its calls. */
 static int spawn_tagged(struct job_runner *runner, int *ret_exec_errno)
 {
     const uint32_t tag = runner->run->tag;
@@ -434,7 +437,8 @@ static void on_no_gpus(void *context, const char *reason)
         options->on_notice(options->context, notice);
 }
 
-/* The one that stores the run traces its processes and opens the GPUs. */
+/* Whether sonde, not a daemon, stores the run. The one that stores it traces its processes and
+ * opens the GPUs. */
 static bool is_stored_here(void *context)
 {
     const struct job_runner *runner = context;
@@ -506,7 +510,7 @@ static int open_loop(struct job_runner *runner)
     return signal_watch_start(&runner->loop, on_signal, runner, &runner->signals);
 }
 
-/* Without a loop: waits for the command only. */
+/* Waits for the command if there is no loop. */
 static void wait_without_loop(struct job_runner *runner)
 {
     struct rusage usage = {0};
@@ -584,12 +588,12 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
         facts->usage = engine_usage(runner->engine, runner->run);
         facts->saw_every_process = engine_saw_every_process(runner->engine);
         facts->collector = engine_collector(runner->engine);
-        /* Without a chain, the summary has what the parent of the command knows. */
+        /* Without a chain, the summary describes the end of the command as its parent knows it. */
         engine_find_failure_chain(runner->engine, runner->run, runner->command_pid,
                                   WIFEXITED(status) ? WEXITSTATUS(status) : INT_UNKNOWN,
                                   WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, &ret->arena,
                                   &facts->chain);
-        /* Without memory they are unknown. */
+        /* Without memory the calls are unknown. */
         engine_syscalls(runner->engine, runner->run, &ret->arena, &facts->syscalls);
     }
     /* The command itself counts even if nothing was recorded. */
@@ -597,7 +601,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
     facts->registry = runner->registry;
     facts->command_pid = runner->command_pid;
     if (runner->options->wait_for_all)
-        note_end(runner);
+        record_end(runner);
     ret->wait_status = facts->wait_status;
     ret->sampling_error = facts->sampling_error;
     ret->connector_error = facts->connector_error;
@@ -612,7 +616,7 @@ int job_run(const struct job_run_options *options, struct job_run_result *ret, i
                                 .facts = {.max_cpu_pct = REAL_UNKNOWN, .collector = "procfs"}};
 
     *ret = (struct job_run_result){0};
-    int r = prepare(&runner);
+    int r = register_run(&runner);
     if (r == 0)
         r = open_kernel(&runner, &ret->refusal);
     if (r == 0)

@@ -27,11 +27,12 @@ struct job_run_options {
     const struct anomaly_config *anomaly; /* NULL: no detection */
     bool wait_for_all; /* also wait for processes that the command left running */
     enum collector_choice collector;
-    bool is_exact; /* the kernel collector is loaded before the command starts, or nothing is run */
+    bool is_exact; /* exact figures are required: the kernel collector is loaded before the command
+                      starts; if that fails, the command is not run */
     enum syscalls_choice syscalls;
     enum auto_switch gpus;
-    bool traces_members;  /* with strace, unless a daemon stores the run */
-    bool counts_syscalls; /* every one, from the command's first; needs the kernel collector, as
+    bool traces_members;  /* attach strace to every process, unless a daemon stores the run */
+    bool counts_syscalls; /* count every system call of the run; requires the kernel collector, as
                              is_exact */
 
     /* Where to store the run, retention and redaction; job_run() fills in the session. NULL: not
@@ -39,7 +40,7 @@ struct job_run_options {
     const struct store_options *store;
     void (*on_notice)(void *context, const char *text); /* see store-writer.h */
     void *context;
-    /* Stores the run in place of sonde while it can (a daemon); NULL: none. Not used without
+    /* A daemon that stores the run in place of sonde while it can; NULL: none. Not used without
      * `store`. */
     const struct run_backend *backend;
 };
@@ -55,8 +56,8 @@ struct job_run_result {
     struct kernel_refusal refusal; /* on -EOPNOTSUPP: why exact figures are impossible */
 };
 
-/* Blocks until the command has ended. Returns 0; -ECHILD with *ret_exec_errno if the command could
- * not be executed; -EOPNOTSUPP if exact figures are required and impossible; another negative errno
- * if sonde could not start it. */
+/* Runs the command, and blocks until it has ended. Returns 0; -ECHILD with *ret_exec_errno if the
+ * command could not be executed; -EOPNOTSUPP if exact figures are required and impossible; another
+ * negative errno if sonde could not start it. The caller frees *ret in any case. */
 int job_run(const struct job_run_options *options, struct job_run_result *ret, int *ret_exec_errno);
 void job_run_result_done(struct job_run_result *result);

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/thread.h"
 
-/* Shared by the thread and the loop; the one that leaves last frees it. */
+/* State shared by the thread and the loop; the one that is done last frees it. */
 struct load {
     pthread_mutex_t lock;
     uv_async_t *done; /* NULL: the loop has left */

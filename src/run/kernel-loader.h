@@ -1,5 +1,5 @@
-/* Opens the kernel probe in a thread: it takes a tenth of a second of CPU. It starts after a delay,
- * so that short commands do not pay for it. */
+/* Opens the kernel probe in a thread, because that takes a tenth of a second of CPU time. The
+ * thread starts after a delay, so that short commands do not have this cost. */
 #pragma once
 
 #include <uv.h>
@@ -11,16 +11,17 @@ struct kernel_loader;
 struct kernel_loader_options {
     struct kernel_probe_options probe;
     uint64_t delay_ms;
-    /* Called before it starts: whether it is still wanted. */
+    /* Called after the delay: returns whether the probe is still wanted. */
     bool (*is_wanted)(void *context);
-    /* Called in the loop: the receiver owns the probe; NULL: none, with the reason. */
+    /* Called in the loop. The receiver owns the probe; NULL: it could not be opened, with the
+     * reason. */
     void (*on_loaded)(void *context, struct kernel_probe *kernel,
                       const struct kernel_refusal *refusal);
     void *context;
 };
 
-/* 0 or a negative errno. */
+/* Starts the delay. Returns 0 or a negative errno. */
 int kernel_loader_start(uv_loop_t *loop, const struct kernel_loader_options *options,
                         struct kernel_loader **ret);
-/* Does not wait: a probe that is still being opened is closed by the thread. */
+/* Frees the loader without waiting: the thread closes a probe that is still being opened. */
 void kernel_loader_close(struct kernel_loader *loader);

@@ -18,13 +18,13 @@
 #include "probe/proc-cmdline.h"
 #include "probe/process-lookup.h"
 
-/* A run begins with /proc; it does not wait for the kernel collector. */
+/* A run begins with this collector; it does not wait for the kernel collector. */
 #define COLLECTOR "procfs"
 
 /* ---- session ---- */
 
-/* A run started in another run is recognised by its ancestors. Where /proc is not readable, it has
- * none. */
+/* Lists the ancestors of sonde, by which a run that was started in another run is recognised. If
+ * /proc is not readable, only the parent is known. */
 static size_t list_ancestors(int64_t *into, size_t max)
 {
     struct proc_stat stat = {.ppid = getppid()};

@@ -4,18 +4,21 @@
 
 #include "run/job-run.h"
 
-/* The command line as shown for processes: truncated, UTF-8, arguments separated by blanks. NULL
- * without memory. */
+/* Returns the command line in the form that is shown for processes: truncated, UTF-8, arguments
+ * separated by blanks. It is placed in `arena`; NULL without memory. */
 char *run_record_command(char *const *argv, struct arena *arena);
 
-/* The job when it begins. Texts are placed in `arena`. 0 or -ENOMEM. */
+/* Makes the job of a run that begins. Texts are placed in `arena`. Returns 0 or -ENOMEM. */
 int run_record_begin(const struct job_run_options *options, double started_at, struct arena *arena,
                      struct job *ret);
 
-/* The job when it has ended: outcome and figures; texts are the summary's. */
+/* Makes the job of a run that has ended, with outcome and figures; texts are shared with the
+ * summary. */
 void run_record_end(const struct run_summary *summary, double ended_at, struct job *ret);
 
-/* The run as a step: when it begins, and when it has ended, with the run's figures. */
+/* Make the step that the run is: when it begins, and when it has ended, with the figures of the
+ * run.
+ */
 void run_record_sheet(const char *run_id, int64_t sheet_num, double started_at, struct sheet *ret);
 void run_record_sheet_end(const struct run_summary *summary, double ended_at, struct sheet *ret);
 
@@ -23,6 +26,6 @@ void run_record_sheet_end(const struct run_summary *summary, double ended_at, st
  * -ENOMEM. */
 int run_record_place(double interval_seconds, const char *collector, struct arena *arena,
                      struct store_options *store);
-/* The same for a run: with /proc as collector, and the pids of sonde's ancestors. */
+/* The same for `sonde run`: with /proc as collector, and with the pids of sonde's ancestors. */
 int run_record_session(const struct job_run_options *options, struct arena *arena,
                        struct store_options *store);

@@ -12,15 +12,15 @@
 #include "model/record-copy.h"
 #include "run/run-record.h"
 
-/* A daemon answers in milliseconds, even during a snapshot; one that does not is stopped. */
+/* A daemon answers in milliseconds, even during a snapshot; one that does not hangs. */
 #define ANSWER_NS NS_PER_SEC
 /* Ticks that wait for that answer: more than there are in that time at the shortest interval. */
 #define WAITING_MAX 128
 /* Recent ticks, in case the daemon dies: it stores a tick within half a second. */
 #define RECENT_MAX 16
-/* For events to reach the disk before the end of the run; a slower disk hangs. */
+/* How long to wait until the events are on the disk, before the end of the run is reported. */
 #define EVENTS_WAIT_NS (2 * NS_PER_SEC)
-/* Between two attempts to find a daemon: one system call. */
+/* Time between two attempts to find a daemon; an attempt costs one system call. */
 #define ASK_AGAIN_NS NS_PER_SEC
 
 struct run_storage {
@@ -29,13 +29,13 @@ struct run_storage {
     uv_loop_t *loop;
     struct moment started;
     pid_t pid;
-    struct arena arena; /* owns what `job` points to */
+    struct arena arena; /* owns the texts of `job` */
     struct job job;     /* as it began */
     bool has_job;
 
     enum backend_state state;
-    bool was_kept;     /* by a daemon or here */
-    uint64_t asked_ns; /* monotonic */
+    bool was_kept;     /* the run was stored before, by a daemon or here */
+    uint64_t asked_ns; /* monotonic time of the last offer */
     struct fd_watch *watch;
     struct store_writer *writer; /* NULL: nothing is stored here */
     bool has_begun;              /* the writer has the run; else only events */
@@ -173,13 +173,13 @@ static void release_waiting(struct run_storage *storage)
 
 static void on_input(void *context, int fd);
 
-static void unwatch(struct run_storage *storage)
+static void stop_watching(struct run_storage *storage)
 {
     if (storage->watch)
         fd_watch_close(TAKE_PTR(storage->watch));
 }
 
-static void report_name(struct run_storage *storage)
+static void report_job_name(struct run_storage *storage)
 {
     const char *job_id = storage->backend->get_job_id(storage->backend->context);
     char text[3 * JOB_ID_NUMBERED_MAX_BYTES];
@@ -196,14 +196,14 @@ static void report_name(struct run_storage *storage)
 }
 
 /* Enters a state: opens or closes the writer, and releases the waiting ticks. */
-static void enter(struct run_storage *storage, enum backend_state state)
+static void enter_state(struct run_storage *storage, enum backend_state state)
 {
     storage->state = state;
     if (state == BACKEND_ASKED)
         return;
     storage->was_kept = true;
     if (state == BACKEND_ACTIVE) {
-        report_name(storage);
+        report_job_name(storage);
         storage->has_begun = false; /* in case the daemon goes away */
         if (storage->backend->has_events(storage->backend->context)) {
             stop_storing(storage);
@@ -213,7 +213,7 @@ static void enter(struct run_storage *storage, enum backend_state state)
                 report_failed_start(storage, r);
         }
     } else {
-        unwatch(storage);
+        stop_watching(storage);
         storage->backend->leave(storage->backend->context);
         start_storing(storage);
         store_recent(storage);
@@ -221,8 +221,8 @@ static void enter(struct run_storage *storage, enum backend_state state)
     release_waiting(storage);
 }
 
-/* The store may have given it another name. */
-static void read_name(struct run_storage *storage)
+/* Updates the name of the run: the store may have given it another one. */
+static void read_stored_name(struct run_storage *storage)
 {
     struct store_report report;
 
@@ -234,34 +234,34 @@ static void read_name(struct run_storage *storage)
         storage->job.job_id = storage->job_id;
 }
 
-static void offer(struct run_storage *storage)
+static void offer_run(struct run_storage *storage)
 {
     const struct run_backend *backend = storage->backend;
 
     storage->asked_ns = clock_mono_ns();
-    read_name(storage);
+    read_stored_name(storage);
     enum backend_state state =
         backend->offer(backend->context, &storage->job, storage->pid, storage->options->sheet_num,
                        storage->was_kept, storage->writer != NULL);
     if (state != BACKEND_ABSENT && fd_watch_start(storage->loop, backend->get_fd(backend->context),
                                                   false, on_input, storage, &storage->watch) < 0)
         state = BACKEND_ABSENT;
-    enter(storage, state);
+    enter_state(storage, state);
 }
 
-static void check(struct run_storage *storage)
+static void check_answer(struct run_storage *storage)
 {
     enum backend_state state = storage->backend->check(storage->backend->context);
 
     if (state == BACKEND_ASKED && clock_mono_ns() - storage->asked_ns > ANSWER_NS)
         state = BACKEND_ABSENT;
     if (state != storage->state)
-        enter(storage, state);
+        enter_state(storage, state);
 }
 
 static void on_input(void *context, int fd _unused_)
 {
-    check(context);
+    check_answer(context);
 }
 
 /* A daemon may have appeared, gone, or not answered for too long. */
@@ -270,9 +270,9 @@ static void check_daemon(struct run_storage *storage)
     if (!storage->backend)
         return;
     if (storage->state != BACKEND_ABSENT)
-        check(storage);
+        check_answer(storage);
     else if (clock_mono_ns() - storage->asked_ns > ASK_AGAIN_NS)
-        offer(storage);
+        offer_run(storage);
 }
 
 /* ---- life cycle ---- */
@@ -293,7 +293,7 @@ struct run_storage *run_storage_begin(uv_loop_t *loop, const struct job_run_opti
     if (loop && options->store && options->backend && storage->has_job)
         storage->backend = options->backend;
     if (storage->backend)
-        offer(storage);
+        offer_run(storage);
     else
         start_storing(storage);
     return storage;
@@ -318,7 +318,7 @@ void run_storage_tick(struct run_storage *storage, struct tick_box *box)
 {
     check_daemon(storage);
     if (storage->waiting_count == WAITING_MAX) /* it had enough time to answer */
-        enter(storage, BACKEND_ABSENT);
+        enter_state(storage, BACKEND_ABSENT);
     if (storage->state == BACKEND_ASKED && !storage->writer)
         storage->waiting[storage->waiting_count++] = box;
     else
@@ -355,7 +355,7 @@ static void end_record(struct run_storage *storage, const struct run_summary *su
     store_writer_finish_job(storage->writer, job);
 }
 
-/* Without memory the summary's cause is used. */
+/* Copies the cause that the daemon reported. Without memory, the cause of the summary is used. */
 static void copy_cause(const struct run_backend *backend, struct arena *arena,
                        struct run_storage_end *ret)
 {
@@ -377,12 +377,12 @@ static bool finish_at_daemon(struct run_storage *storage, const struct job *job,
 
     if (!backend || storage->state != BACKEND_ACTIVE)
         return false;
-    if (storage->writer) /* its counts do not change after the end of the run */
+    if (storage->writer) /* the daemon counts the stored events when the run ends */
         store_writer_wait(storage->writer, EVENTS_WAIT_NS);
     int r = backend->finish(backend->context, job);
     if (r < 0)
         return false;
-    report_name(storage);
+    report_job_name(storage);
     copy_cause(backend, arena, ret);
     return true;
 }
@@ -397,9 +397,9 @@ void run_storage_finish(struct run_storage *storage, struct tick_box *last,
 
     if (summary)
         run_record_end(summary, ended_at, &job);
-    unwatch(storage);
+    stop_watching(storage);
     if (storage->state == BACKEND_ASKED)
-        enter(storage, storage->backend->await_answer(storage->backend->context));
+        enter_state(storage, storage->backend->await_answer(storage->backend->context));
     if (storage->state == BACKEND_ACTIVE && storage->writer && last)
         store_tick(storage, TAKE_PTR(last));
     if (!summary || !finish_at_daemon(storage, &job, arena, ret)) {

@@ -25,7 +25,7 @@ void run_facts_done(struct run_facts *facts)
     arena_done(&facts->arena);
 }
 
-static bool is_same(const struct anomaly *a, const struct anomaly *b)
+static bool is_same_episode(const struct anomaly *a, const struct anomaly *b)
 {
     return a->timestamp == b->timestamp && a->pid == b->pid &&
            strcmp(a->anomaly_type, b->anomaly_type) == 0;
@@ -38,7 +38,7 @@ void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomal
 
     if (record_copy(&anomaly_record, anomaly, &facts->arena, &copy) < 0)
         return;
-    while (i < facts->anomalies.count && !is_same(&facts->anomalies.items[i], anomaly))
+    while (i < facts->anomalies.count && !is_same_episode(&facts->anomalies.items[i], anomaly))
         i++;
     if (i < facts->anomalies.count)
         facts->anomalies.items[i] = copy;
@@ -46,7 +46,7 @@ void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomal
         VEC_PUSH(&facts->anomalies, copy);
 }
 
-/* How the command ended, as its parent knows. */
+/* Describes the end of the command, as its parent knows it. */
 static void describe_end(const struct run_facts *facts, struct process_event *ret)
 {
     int number = WIFSIGNALED(facts->wait_status) ? WTERMSIG(facts->wait_status) : 0;
@@ -72,9 +72,9 @@ static void describe_end(const struct run_facts *facts, struct process_event *re
     }
 }
 
-/* The parent of the command knows its command line, and the signals that it passed on or the
- * terminal sent: on a busy machine the end of the command may be reported before either is
- * recorded. */
+/* Completes the end of the command in the chain. sonde, its parent, knows the command line, and the
+ * signals that sonde passed on or the terminal sent. On a busy machine the end may be reported
+ * before these are recorded. */
 static int complete_end(const struct run_facts *facts, const struct job_run_options *options,
                         struct arena *arena, struct process_event_list *chain)
 {
@@ -94,7 +94,7 @@ static int complete_end(const struct run_facts *facts, const struct job_run_opti
     return 0;
 }
 
-/* The chain that was found, otherwise what the parent knows. */
+/* Sets the chain to the one that was found, otherwise to the end of the command. */
 static int fill_chain(const struct run_facts *facts, struct arena *arena,
                       struct process_event_list *ret)
 {
@@ -112,8 +112,8 @@ static int fill_chain(const struct run_facts *facts, struct arena *arena,
     return 0;
 }
 
-/* The BPF programs report the sender of a SIGKILL. Without them it may have been the kernel, which
- * counts its kills. */
+/* Adds that the kernel may have sent a SIGKILL of unknown sender, if it made OOM kills during the
+ * run. With the BPF programs the sender is known. */
 static int add_possible_oom(const struct run_facts *facts, struct arena *arena,
                             struct process_event_list *chain)
 {
@@ -155,8 +155,8 @@ static int fill_outcome(const struct run_facts *facts, const struct job_run_opti
     return summary->cause ? 0 : -ENOMEM;
 }
 
-/* The processes that sonde reaped are a lower bound: it may exceed the account if an end was
- * reported without its cost. */
+/* The CPU time of the processes that sonde reaped is a lower bound. It may exceed the accounted
+ * time if an end was reported without its usage. */
 static void fill_cpu(const struct run_facts *facts, struct run_summary *summary)
 {
     const struct run_usage *usage = facts->usage;
@@ -175,8 +175,8 @@ static void fill_cpu(const struct run_facts *facts, struct run_summary *summary)
     summary->exactness.system_seconds = exactness;
 }
 
-/* When the largest process was at its largest, the sums were at least that; of a single process
- * they are just that. */
+/* The sums are at least the peak of the largest process; for a single process they are equal to it.
+ */
 static void fill_memory(const struct run_facts *facts, struct run_summary *summary)
 {
     const struct run_usage *usage = facts->usage;

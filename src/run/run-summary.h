@@ -29,8 +29,8 @@ struct run_facts {
     bool command_is_stopped;
     struct sent_signal passed_on[_NSIG]; /* by number: the last of each */
     int from_terminal;   /* the last signal from the terminal to the group; 0: none */
-    int sampling_error;  /* 0, or why there were no samples */
-    int connector_error; /* 0, or why forks and exits had to be found by scans */
+    int sampling_error;  /* 0, or the negative errno why there were no samples */
+    int connector_error; /* 0, or the negative errno why scans had to find forks and exits */
     double gap_seconds;
     double max_cpu_pct; /* of one interval; unknown: no interval */
     uint64_t failed_samples;
@@ -40,12 +40,12 @@ struct run_facts {
     const struct run_usage *usage;   /* NULL: nothing was sampled */
     const struct registry *registry; /* its members are still running */
     const struct snapshot *latest;   /* after the end of the command; NULL: none */
-    struct process_event_list chain; /* of failures that led to the command's; empty: unknown */
+    struct process_event_list chain; /* of failures that led to the end; empty: unknown */
 
     struct VEC(struct anomaly) anomalies; /* the last report of each */
     struct arena arena;                   /* owns their texts */
 
-    /* from wait4 only: a lower bound, and all there is without samples */
+    /* from wait4: lower bounds, used alone if there are no samples */
     struct cpu_time reaped;
     int64_t reaped_peak_bytes;
     int64_t oom_kills; /* of the whole machine during the run; INT_UNKNOWN: unknown */
@@ -59,6 +59,6 @@ void run_facts_add_anomaly(struct run_facts *facts, const struct anomaly *anomal
 /* Far more than there are kinds: within a job, those of one kind are one episode. */
 #define RUN_ANOMALIES_MAX 64
 
-/* Texts are placed in `arena`. 0 or -ENOMEM. */
+/* Makes the summary. Texts are placed in `arena`. Returns 0 or -ENOMEM. */
 int run_summary_make(const struct run_facts *facts, const struct job_run_options *options,
                      struct arena *arena, struct run_summary *ret);

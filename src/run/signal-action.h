@@ -1,11 +1,11 @@
-/* Decides what `sonde run` does with a signal that it receives. Pure. */
+/* Decides what `sonde run` does with a signal that it receives. Pure functions. */
 #pragma once
 
 #include <stdbool.h>
 
 enum signal_action {
     SIGNAL_IGNORE,
-    SIGNAL_REPORT,      /* the command got it as well, from the terminal: only recorded */
+    SIGNAL_REPORT,      /* only record it: the terminal sent it to the command as well */
     SIGNAL_PASS_ON,     /* to the command */
     SIGNAL_STOP_SELF,   /* sonde stops, like any program */
     SIGNAL_END_WAITING, /* sonde ends; the processes that the command left continue */
@@ -18,10 +18,10 @@ struct signal_state_of_run {
     bool was_continued;     /* the command stopped with sonde, and runs again */
 };
 
-/* Whether a terminal sends it. Other signals from the kernel, such as an alarm that was set before
- * sonde was executed, are meant for the command. `code` is si_code. */
+/* Returns whether a terminal sends this signal. Other signals from the kernel, such as an alarm
+ * that was set before sonde was executed, are meant for the command. `code` is si_code. */
 bool signal_is_from_terminal(int number, int code);
-/* SIGTSTP, SIGTTIN and SIGTTOU. */
+/* Returns whether it is one of SIGTSTP, SIGTTIN and SIGTTOU. */
 bool signal_is_terminal_stop(int number);
 
 enum signal_action signal_action_of(int number, int code, const struct signal_state_of_run *state);

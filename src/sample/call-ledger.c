@@ -24,7 +24,7 @@ struct process_calls {
 /* The sums of a run: of its ended processes if it is counted, of all if it is sampled. */
 struct run_calls {
     bool is_counted;
-    bool is_whole;
+    bool is_from_start;
     bool is_incomplete; /* some counts were lost */
     uint64_t lost_before;
     struct syscall_profile profile;
@@ -109,7 +109,8 @@ static struct run_calls *get_run(struct call_ledger *ledger, const struct run *r
 
 /* ---- which runs are counted ---- */
 
-int call_ledger_count(struct call_ledger *ledger, const struct run *run, bool is_whole)
+int call_ledger_start_counting(struct call_ledger *ledger, const struct run *run,
+                               bool is_from_start)
 {
     struct run_calls *calls = get_run(ledger, run);
     if (!calls)
@@ -119,30 +120,30 @@ int call_ledger_count(struct call_ledger *ledger, const struct run *run, bool is
 
     syscall_profile_clear(&calls->profile); /* samples and counts cannot be added */
     calls->is_counted = true;
-    calls->is_whole = is_whole;
+    calls->is_from_start = is_from_start;
     calls->lost_before = ledger->lost_calls;
     return 0;
 }
 
-bool call_ledger_counts(const struct call_ledger *ledger, const struct run *run)
+bool call_ledger_is_counted(const struct call_ledger *ledger, const struct run *run)
 {
     const struct run_calls *calls = find_run(ledger, run);
 
     return calls && calls->is_counted;
 }
 
-bool call_ledger_counts_any(const struct call_ledger *ledger, const struct run *run)
+bool call_ledger_is_any_counted(const struct call_ledger *ledger, const struct run *run)
 {
     for (; run; run = run->parent)
-        if (call_ledger_counts(ledger, run))
+        if (call_ledger_is_counted(ledger, run))
             return true;
     return false;
 }
 
-bool call_ledger_samples_any(const struct call_ledger *ledger, const struct run *run)
+bool call_ledger_needs_samples(const struct call_ledger *ledger, const struct run *run)
 {
     for (; run; run = run->parent)
-        if (!call_ledger_counts(ledger, run))
+        if (!call_ledger_is_counted(ledger, run))
             return true;
     return false;
 }
@@ -156,7 +157,6 @@ size_t call_ledger_counted_runs(const struct call_ledger *ledger)
     return count;
 }
 
-/* Also drops its remaining processes. */
 void call_ledger_end_run(struct call_ledger *ledger, const struct run *run)
 {
     size_t position = 0;
@@ -192,7 +192,7 @@ static uint64_t sample_ns(const struct call_ledger *ledger, const struct member 
     return MIN(ledger->since_ns, ledger->now.boot_ns - born_ns + ns_per_tick);
 }
 
-/* The part of it that the thread spent in the call. */
+/* The part of `ns` that the thread spent in the call. */
 static uint64_t time_in_call(const struct thread_call *call, uint64_t ns)
 {
     uint64_t cpu_ns = call->user_ns + call->system_ns;
@@ -202,12 +202,12 @@ static uint64_t time_in_call(const struct thread_call *call, uint64_t ns)
     return cpu_ns ? (uint64_t)((double)ns * (double)call->system_ns / (double)cpu_ns) : 0;
 }
 
-int call_ledger_sample(struct call_ledger *ledger, const struct member *member,
-                       const struct thread_call *call)
+int call_ledger_add_sample(struct call_ledger *ledger, const struct member *member,
+                           const struct thread_call *call)
 {
-    bool is_counted = call_ledger_counts_any(ledger, member->run);
-    struct process_calls *process =
-        is_counted ? NULL : get_process(ledger, member, false); /* it has exact sums */
+    bool is_counted = call_ledger_is_any_counted(ledger, member->run);
+    /* A counted process has exact sums instead. */
+    struct process_calls *process = is_counted ? NULL : get_process(ledger, member, false);
     struct syscall_sum sum = {.call = call->call};
     int r = 0;
 
@@ -232,8 +232,8 @@ int call_ledger_sample(struct call_ledger *ledger, const struct member *member,
     return r;
 }
 
-int call_ledger_sum(struct call_ledger *ledger, const struct member *member,
-                    const struct syscall_sum *sum)
+int call_ledger_add_sum(struct call_ledger *ledger, const struct member *member,
+                        const struct syscall_sum *sum)
 {
     struct process_calls *process = get_process(ledger, member, true);
     if (!process)
@@ -266,8 +266,10 @@ int call_ledger_ended(struct call_ledger *ledger, const struct member *member,
 {
     struct process_calls *process =
         map_remove(&ledger->processes, (uint64_t)member->pid); /* NULL: it was never seen */
-    bool is_guess = !calls && process && process->is_counted;
-    const struct syscall_profile *profile = calls ? calls : is_guess ? &process->profile : NULL;
+    bool is_last_known = !calls && process && process->is_counted;
+    const struct syscall_profile *profile = calls           ? calls
+                                            : is_last_known ? &process->profile
+                                                            : NULL;
     int r = 0;
 
     for (const struct run *run = member->run; run && profile; run = run->parent) {
@@ -275,7 +277,7 @@ int call_ledger_ended(struct call_ledger *ledger, const struct member *member,
         if (!sums || !sums->is_counted)
             continue;
         int added = syscall_profile_add_all(&sums->profile, profile);
-        sums->is_incomplete |= is_guess || added < 0;
+        sums->is_incomplete |= is_last_known || added < 0;
         r = r < 0 ? r : added;
     }
     free_process(process);
@@ -319,7 +321,7 @@ static int exactness_of(const struct call_ledger *ledger, const struct run_calls
 {
     if (!calls->is_counted)
         return SAMPLED;
-    return calls->is_whole && !calls->is_incomplete && calls->lost_before == ledger->lost_calls
+    return calls->is_from_start && !calls->is_incomplete && calls->lost_before == ledger->lost_calls
                ? EXACT
                : LOWER_BOUND;
 }

@@ -1,10 +1,11 @@
 /* The ledger of system calls: in which calls each process and each run has spent its time.
  *
- * A run is either counted or sampled. If every call is counted, the input are sums, of live
- * processes at every tick and of ended ones with their exit, and nothing is estimated. Otherwise
- * each tick samples the call that each thread is in, and the sample represents the time since the
- * last one. A thread on no CPU is certainly in its call. A thread on a CPU may have returned
- * already: its sample represents only the share of system time in the thread's CPU time.
+ * A run is either counted or sampled. For a counted run the kernel counts every call: the input are
+ * sums, of live processes at every tick and of ended ones with their exit, and nothing is
+ * estimated. For a sampled run each tick samples the call that each thread is in, and the sample
+ * represents the time since the last one. A thread on no CPU is certainly in its call. A thread on
+ * a CPU may have returned already: its sample represents only the share of system time in the
+ * thread's CPU time.
  *
  * A process counts for the run that owns it and for every run that this one was started in. No I/O,
  * no clock. */
@@ -24,8 +25,8 @@ struct call_ledger {
     struct map runs;      /* by the run's address → struct run_calls */
     unsigned generation;
     struct moment now;   /* of this tick */
-    uint64_t since_ns;   /* the time that a sample represents at most */
-    uint64_t lost_calls; /* as of the last tick */
+    uint64_t since_ns;   /* the longest time that a sample represents */
+    uint64_t lost_calls; /* lost by the kernel so far, as of the last tick */
 };
 
 void call_ledger_done(struct call_ledger *ledger);
@@ -34,11 +35,13 @@ void call_ledger_done(struct call_ledger *ledger);
  * between ticks. */
 void call_ledger_begin(struct call_ledger *ledger, const struct moment *now, uint64_t interval_ns);
 /* Adds the sample of one thread. Returns 0 or -ENOMEM. */
-int call_ledger_sample(struct call_ledger *ledger, const struct member *member,
-                       const struct thread_call *call);
-/* Sets the total of one call of a member. Returns 0 or -ENOMEM. */
-int call_ledger_sum(struct call_ledger *ledger, const struct member *member,
-                    const struct syscall_sum *sum);
+int call_ledger_add_sample(struct call_ledger *ledger, const struct member *member,
+                           const struct thread_call *call);
+/* Adds the total of one call of a member, as the kernel has counted it so far. Returns 0 or
+ * -ENOMEM.
+ */
+int call_ledger_add_sum(struct call_ledger *ledger, const struct member *member,
+                        const struct syscall_sum *sum);
 /* `lost_calls` is the number of calls lost so far, of any process: if it has grown, all counts are
  * lower bounds. */
 void call_ledger_end(struct call_ledger *ledger, uint64_t lost_calls);
@@ -47,15 +50,19 @@ void call_ledger_end(struct call_ledger *ledger, uint64_t lost_calls);
 int call_ledger_ended(struct call_ledger *ledger, const struct member *member,
                       const struct syscall_profile *calls);
 
-/* Starts to count the run; `is_whole`: from its very beginning. Returns 0 or -ENOMEM. */
-int call_ledger_count(struct call_ledger *ledger, const struct run *run, bool is_whole);
-/* Whether the run itself is counted; whether it or a run that it was started in is. */
-bool call_ledger_counts(const struct call_ledger *ledger, const struct run *run);
-bool call_ledger_counts_any(const struct call_ledger *ledger, const struct run *run);
-/* Whether the run or one that it was started in is not counted, and therefore needs samples. */
-bool call_ledger_samples_any(const struct call_ledger *ledger, const struct run *run);
-/* Drops all data of a run that is over. */
+/* Makes the run a counted one; `is_from_start`: the kernel has counted it since its first call.
+ * Returns 0 or -ENOMEM. */
+int call_ledger_start_counting(struct call_ledger *ledger, const struct run *run,
+                               bool is_from_start);
+/* Return whether the run itself is counted; and whether it, or a run that it was started in, is. */
+bool call_ledger_is_counted(const struct call_ledger *ledger, const struct run *run);
+bool call_ledger_is_any_counted(const struct call_ledger *ledger, const struct run *run);
+/* Returns whether the run, or one that it was started in, is not counted and therefore needs
+ * samples. */
+bool call_ledger_needs_samples(const struct call_ledger *ledger, const struct run *run);
+/* Drops all data of a run that is over, including that of its remaining processes. */
 void call_ledger_end_run(struct call_ledger *ledger, const struct run *run);
+/* Returns the number of counted runs. */
 size_t call_ledger_counted_runs(const struct call_ledger *ledger);
 
 /* Fills the system call fields of a process. Lists are allocated in `arena`. Returns 0 or -ENOMEM.

@@ -30,7 +30,7 @@ int collector_new(const struct collector_options *options, struct collector **re
         return -ENOMEM;
 
     int r = procfs_new(proc_root, procfs_default_budget(), &collector->procfs);
-    /* Its pids would not be those of sonde's pid namespace. */
+    /* The pids in it would not be those of sonde's pid namespace. */
     if (r == 0 && !options->proc_root && !procfs_is_live(collector->procfs))
         r = -EXDEV;
     if (r == 0)
@@ -61,10 +61,10 @@ void collector_freep(struct collector **collector)
 
 void collector_use_kernel(struct collector *collector, struct kernel_probe *kernel)
 {
-    bool is_able = kernel && kernel_probe_has(kernel, KERNEL_PART_PROCESSES);
+    bool is_usable = kernel && kernel_probe_has(kernel, KERNEL_PART_PROCESSES);
 
-    collector->kernel = is_able ? kernel : NULL;
-    if (is_able) /* closes the files that procfs keeps open */
+    collector->kernel = is_usable ? kernel : NULL;
+    if (is_usable) /* closes the files that procfs keeps open */
         procfs_read_pids(collector->procfs, NULL, 0, &collector->readings);
 }
 
@@ -93,8 +93,8 @@ static int read_processes(struct collector *collector, const struct collect_requ
                                            readings, ret_total);
 }
 
-int collector_look_at(struct collector *collector, const pid_t *pids, size_t count,
-                      const struct readings **ret)
+int collector_read_pids(struct collector *collector, const pid_t *pids, size_t count,
+                        const struct readings **ret)
 {
     int r = read_pids(collector, pids, count, false);
     if (r == 0)
@@ -102,7 +102,7 @@ int collector_look_at(struct collector *collector, const pid_t *pids, size_t cou
     return r;
 }
 
-int collector_look_for(struct collector *collector, probe_depth_fn depth, void *context)
+int collector_scan(struct collector *collector, probe_depth_fn depth, void *context)
 {
     const struct collect_request request = {.depth = depth, .context = context};
     size_t total;
@@ -142,7 +142,8 @@ const char *collector_strerror(int error)
 {
     switch (error) {
     case -EXDEV:
-        return "/proc is not mounted, or shows another pid namespace (unshare has --mount-proc)";
+        return "/proc is not mounted, or shows another pid namespace; mount it (unshare has the "
+               "option --mount-proc)";
     case -EMFILE: return "too many open files; raise the limit (ulimit -n)";
     default: return strerror(-error);
     }

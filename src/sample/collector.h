@@ -19,39 +19,42 @@ int collector_new(const struct collector_options *options, struct collector **re
 void collector_free(struct collector *collector);
 void collector_freep(struct collector **collector);
 
-/* Switches to the kernel collector, which the caller owns; NULL: back to /proc. */
+/* Switches to the kernel collector, which the caller owns, or back to /proc (NULL). A kernel
+ * collector that cannot read processes is not used. */
 void collector_use_kernel(struct collector *collector, struct kernel_probe *kernel);
 
-/* Reads these processes, in their order, without a snapshot. *ret is valid until the next reading.
+/* Reads these processes, in their order, and makes no snapshot. *ret is valid until the next
+ * reading. Returns 0 or a negative errno. */
+int collector_read_pids(struct collector *collector, const pid_t *pids, size_t count,
+                        const struct readings **ret);
+
+/* Scans all processes and calls `depth` for each, like collector_take(), but makes no snapshot.
  * Returns 0 or a negative errno. */
-int collector_look_at(struct collector *collector, const pid_t *pids, size_t count,
-                      const struct readings **ret);
+int collector_scan(struct collector *collector, probe_depth_fn depth, void *context);
 
-/* Calls `depth` for every process, like collector_take(), but takes no snapshot. Returns 0 or a
- * negative errno. */
-int collector_look_for(struct collector *collector, probe_depth_fn depth, void *context);
-
-/* The processes to read: those that `depth` does not skip (NULL: all), or only `pids`, with extras.
- */
+/* The processes to read: only `pids`, at depth PROBE_EXTRAS, or (`pids` is NULL) every process, at
+ * the depth that `depth` returns for it (NULL: all). */
 struct collect_request {
     probe_depth_fn depth;
     void *context;
-    const pid_t *pids; /* NULL: scan */
+    const pid_t *pids;
     size_t pid_count;
 };
 
-/* Takes a snapshot, which the caller frees. Returns 0 or a negative errno. */
+/* Takes a snapshot, which the caller frees. *ret_moment is the time of its readings. Returns 0 or a
+ * negative errno. */
 int collector_take(struct collector *collector, const struct collect_request *request,
                    struct snapshot **ret, struct moment *ret_moment);
 
-/* The collector in use: "bpf" or "procfs". */
+/* Returns the collector in use: "bpf" or "procfs". */
 const char *collector_name(const struct collector *collector);
 
-/* A message for a collector's error, with the fix if there is one. */
+/* Returns a message for a collector's error, with the fix if there is one. */
 const char *collector_strerror(int error);
 
+/* Returns the sampler, which the collector owns. */
 struct sampler *collector_sampler(struct collector *collector);
 
-/* The maximum number of processes: the smallest of the kernel's limits and of the cgroup limits
- * that apply to sonde, or INT_UNKNOWN. */
+/* Returns the maximum number of processes: the smallest of the kernel's limits and of the cgroup
+ * limits that apply to sonde; or INT_UNKNOWN. */
 int64_t collector_pids_limit(const struct collector *collector);

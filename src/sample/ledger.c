@@ -200,8 +200,8 @@ static void add_settled(const struct ledger *ledger, const struct account *accou
     }
 }
 
-/* For the time of an ended process that will appear in the account of a process of the run `to`.
- * Nothing changes for the runs that contain `to`; the others keep the last known time. */
+/* Records the time of an ended process that will appear in the account of a process of the run
+ * `to`. Nothing changes for the runs that contain `to`; the others keep the last known time. */
 static void pass_on(const struct ledger *ledger, struct run_account *run,
                     const struct run_account *to, struct cpu_time time)
 {
@@ -309,7 +309,8 @@ void ledger_begin(struct ledger *ledger)
     }
 }
 
-static uint64_t known(int64_t value)
+/* 0 for an unknown or negative value. */
+static uint64_t known_or_zero(int64_t value)
 {
     return int_is_known(value) && value > 0 ? (uint64_t)value : 0;
 }
@@ -330,7 +331,7 @@ static void observe_memory(struct run_account *run, const struct process_reading
         run->usage.peak_rss_bytes = MAX(run->usage.peak_rss_bytes, peak);
     if (!int_is_known(reading->rss_bytes))
         return;
-    int64_t shared = (int64_t)known(reading->shared_bytes);
+    int64_t shared = (int64_t)known_or_zero(reading->shared_bytes);
     run->tick_rss += reading->rss_bytes;
     run->tick_private += MAX(reading->rss_bytes - shared, (int64_t)0);
     run->tick_shared_max = MAX(run->tick_shared_max, shared);
@@ -351,7 +352,7 @@ static void settle_final(const struct ledger *ledger, struct account *account)
 }
 
 /* Whether the pid belongs to a new process. */
-static bool is_another(const struct account *account, const struct process_reading *reading)
+static bool is_new_process(const struct account *account, const struct process_reading *reading)
 {
     return account->is_final ||
            (account->start_ticks && account->start_ticks != reading->start_ticks);
@@ -374,7 +375,7 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
 
     if (!run_account)
         return -ENOMEM;
-    if (account && is_another(account, reading)) {
+    if (account && is_new_process(account, reading)) {
         settle_former(ledger, account);
         account = NULL;
     }
@@ -389,16 +390,17 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     account->unseen = 0;
     account->ppid = reading->ppid;
     account->start_ticks = reading->start_ticks;
-    raise_to(&account->own, known(reading->cpu_ns), known(reading->user_ns));
+    raise_to(&account->own, known_or_zero(reading->cpu_ns), known_or_zero(reading->user_ns));
     account->reaped_then = account->reaped;
-    raise_to(&account->reaped, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
-             known(reading->reaped_user_ns));
+    raise_to(&account->reaped,
+             known_or_zero(reading->reaped_user_ns) + known_or_zero(reading->reaped_system_ns),
+             known_or_zero(reading->reaped_user_ns));
     /* The kernel discards its children with their figures. */
-    bool throws_away = reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
+    bool discards_children = reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
         observe_memory(run_account, reading);
-        if (throws_away)
+        if (discards_children)
             mark_incomplete(run_account);
     }
     return 0;
@@ -424,7 +426,7 @@ static struct account *get_account(struct ledger *ledger, struct run *run, pid_t
     return run_account && !account ? open_account(ledger, run_account, pid) : account;
 }
 
-static void raise_peak(const struct ledger *ledger, struct run *run, int64_t peak_rss_bytes)
+void ledger_raise_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes)
 {
     for (struct run_account *at = find_run(ledger, run); at; at = outer_of(ledger, at))
         at->usage.peak_rss_bytes = MAX(at->usage.peak_rss_bytes, peak_rss_bytes);
@@ -438,7 +440,7 @@ int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struc
 
     account->is_final = true;
     account->final = cpu_time_of(usage);
-    raise_peak(ledger, run, (int64_t)usage->ru_maxrss * 1024);
+    ledger_raise_peak(ledger, run, (int64_t)usage->ru_maxrss * 1024);
     return 0;
 }
 
@@ -455,12 +457,7 @@ static void apply_credit(struct account *account)
 
 /* ---- reported exits ---- */
 
-void ledger_note_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes)
-{
-    raise_peak(ledger, run, peak_rss_bytes);
-}
-
-void ledger_distrust(struct ledger *ledger)
+void ledger_mark_incomplete(struct ledger *ledger)
 {
     size_t position = 0;
 
@@ -486,10 +483,11 @@ int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t sta
         return 0;
     account->ppid = reading->ppid;
     account->start_ticks = reading->start_ticks;
-    raise_to(&account->own, known(reading->cpu_ns), known(reading->user_ns));
+    raise_to(&account->own, known_or_zero(reading->cpu_ns), known_or_zero(reading->user_ns));
     account->reaped_then = account->reaped;
-    raise_to(&account->reaped, known(reading->reaped_user_ns) + known(reading->reaped_system_ns),
-             known(reading->reaped_user_ns));
+    raise_to(&account->reaped,
+             known_or_zero(reading->reaped_user_ns) + known_or_zero(reading->reaped_system_ns),
+             known_or_zero(reading->reaped_user_ns));
     apply_credit(account);
     account->before = account->reaped;
     if (is_more_than_rounding(account->debit))
@@ -506,8 +504,8 @@ int ledger_ended(struct ledger *ledger, struct run *run, const struct process_en
     if (!account)
         return -ENOMEM;
 
-    raise_to(&account->own, known(end->cpu_ns), known(end->user_ns));
-    raise_peak(ledger, run, end->peak_rss_bytes);
+    raise_to(&account->own, known_or_zero(end->cpu_ns), known_or_zero(end->user_ns));
+    ledger_raise_peak(ledger, run, end->peak_rss_bytes);
     add_settled(ledger, account, account_total(account), int_is_known(end->cpu_ns));
     close_account(ledger, account);
     return 0;
@@ -528,23 +526,23 @@ static void settle_lost(struct ledger *ledger)
     }
 }
 
-/* Returns the account in which the figures of a vanished process should appear, or NULL. A parent
- * that is younger than its child is another process with the same pid. */
-static struct account *heir_of(const struct ledger *ledger, const struct account *account)
+/* Returns the account of the parent that has reaped a vanished process, in which its figures should
+ * appear, or NULL. A parent that is younger than its child is another process with the same pid. */
+static struct account *find_reaper(const struct ledger *ledger, const struct account *account)
 {
     struct account *parent = find_account(ledger, account->ppid);
     return parent && parent != account && parent->start_ticks <= account->start_ticks ? parent
                                                                                       : NULL;
 }
 
-/* Whether a covered process has reaped it, or has reaped an ancestor of it. The number of steps is
- * limited, because reused pids may form a cycle of parents. */
+/* Whether a covered process has reaped the process of this account, or an ancestor of it. The
+ * number of steps is limited, because reused pids may form a cycle of parents. */
 static bool is_absorbed(const struct ledger *ledger, const struct account *account)
 {
     size_t steps = ledger->accounts.count;
 
     while (account && !account->is_covered && !account->is_final && steps--)
-        account = heir_of(ledger, account);
+        account = find_reaper(ledger, account);
     return account && account->is_covered;
 }
 
@@ -564,27 +562,28 @@ void ledger_absorb_gone(struct ledger *ledger)
         }
 }
 
-/* Passes the figures of a vanished process to its heir. Returns the heir, if there is one. */
+/* Passes the figures of a vanished process to the account of the parent that reaped it. Returns
+ * that account, or NULL. */
 static struct account *settle_account(const struct ledger *ledger, struct account *account)
 {
-    struct account *heir = heir_of(ledger, account);
+    struct account *reaper = find_reaper(ledger, account);
     struct cpu_time total = account_total(account);
 
     account->is_settled = true;
-    if (!heir) {
+    if (!reaper) {
         add_settled(ledger, account, total, false);
         return NULL;
     }
-    if (heir->is_covered) { /* the exit should have been reported */
-        heir->unsettled_children--;
+    if (reaper->is_covered) { /* the exit should have been reported */
+        reaper->unsettled_children--;
         add_settled(ledger, account, total, false);
         return NULL;
     }
-    pass_on(ledger, account->run, heir->run, total);
-    heir->debit = add(heir->debit, subtract(total, heir->surplus));
-    heir->surplus = subtract(heir->surplus, total);
-    heir->unsettled_children--;
-    return heir;
+    pass_on(ledger, account->run, reaper->run, total);
+    reaper->debit = add(reaper->debit, subtract(total, reaper->surplus));
+    reaper->surplus = subtract(reaper->surplus, total);
+    reaper->unsettled_children--;
+    return reaper;
 }
 
 /* Children of sonde itself do not vanish: it reaps them. */
@@ -603,9 +602,9 @@ static void list_vanished(struct ledger *ledger)
     for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
         if (!has_vanished(ledger, account) || VEC_PUSH(&ledger->vanished, account) < 0)
             continue;
-        struct account *heir = heir_of(ledger, account);
-        if (heir)
-            heir->unsettled_children++;
+        struct account *reaper = find_reaper(ledger, account);
+        if (reaper)
+            reaper->unsettled_children++;
     }
 }
 
@@ -681,8 +680,8 @@ void ledger_end(struct ledger *ledger)
         update_usage(run);
 }
 
-/* Its remaining processes still count for the run that it was started in; without further readings
- * they are settled like vanished ones. */
+/* The remaining processes of the run still count for the run that it was started in; without
+ * further readings they are settled like vanished ones. */
 void ledger_end_run(struct ledger *ledger, const struct run *run)
 {
     struct run_account *ended = find_run(ledger, run);

@@ -69,22 +69,23 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
 int ledger_observe_ended(struct ledger *ledger, struct run *run);
 void ledger_end(struct ledger *ledger);
 
-/* From now on the exits of this member and of its children will be reported with exact figures.
+/* Covers a member: from now on its exit and those of its children are reported with exact figures.
  * `reading` is what it has used and reaped before; NULL: nothing, because it was just forked at
  * `start_ticks` (0: not known). Returns 0 or -ENOMEM. */
 int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t start_ticks,
                  const struct process_reading *reading);
 
-/* Call it after all present members were covered, and before the first of them ends. Members that
- * are not covered were reaped before, and their time is part of the reaped time of their parents.
- */
+/* Drops the members that are not covered but have a covered parent or ancestor: they were reaped
+ * before, and their time is part of the reaped time of that process. Call it after all present
+ * members were covered, and before the first of them ends. */
 void ledger_absorb_gone(struct ledger *ledger);
 
-/* Raises the peak RSS of the largest process of a run. */
-void ledger_note_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes);
+/* Raises the peak RSS of the largest process of a run, and of the runs that it was started in. */
+void ledger_raise_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes);
 
-/* Reports of exits were lost, of unknown runs: the figures of all runs become lower bounds. */
-void ledger_distrust(struct ledger *ledger);
+/* Makes the figures of all runs lower bounds, because reports of exits were lost and their runs are
+ * unknown. */
+void ledger_mark_incomplete(struct ledger *ledger);
 
 /* The exit of a covered member. */
 struct process_end {
@@ -94,11 +95,11 @@ struct process_end {
     int64_t peak_rss_bytes;
 };
 
-/* Counts from the next ledger_end() on. Returns 0 or -ENOMEM. */
+/* Adds the exit of a member; it counts from the next ledger_end() on. Returns 0 or -ENOMEM. */
 int ledger_ended(struct ledger *ledger, struct run *run, const struct process_end *end);
 
-/* sonde itself has reaped this member: `usage` has its exact figures, including all children that
- * it had reaped. They count from the next ledger_end() on. Returns 0 or -ENOMEM. */
+/* Adds the exact figures of a member that sonde itself has reaped; `usage` includes all children
+ * that the member had reaped. They count from the next ledger_end() on. Returns 0 or -ENOMEM. */
 int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struct rusage *usage);
 
 /* Call it before the run gets `parent`, which must be within its present parent, if it has one. The
@@ -109,6 +110,6 @@ int ledger_set_parent(struct ledger *ledger, const struct run *run, const struct
 /* Drops all data of a run that is over. The run that it was started in keeps its share. */
 void ledger_end_run(struct ledger *ledger, const struct run *run);
 
-/* The usage of a run, including all runs started in it. Valid until the next call; NULL if nothing
- * was ever observed of them. */
+/* Returns the usage of a run, including all runs started in it; NULL if nothing was ever observed
+ * of them. Valid until the run ends. */
 const struct run_usage *ledger_find(const struct ledger *ledger, const struct run *run);

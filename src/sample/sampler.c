@@ -54,8 +54,8 @@ struct sampler {
     uint64_t boot_real_ns; /* the wall clock at boot */
 };
 
-/* The context of the snapshot that is being made. */
-struct taking {
+/* The snapshot that is being made, and what it is made from. */
+struct snapshot_builder {
     struct sampler *sampler;
     const struct sampler_input *input;
     struct snapshot *snapshot;
@@ -107,22 +107,22 @@ static double percent(uint64_t part_ns, uint64_t whole_ns)
 }
 
 /* The age of the process at its reading, by the boot clock, which its start time uses. */
-static int64_t age_ns(const struct taking *taking, const struct process_reading *reading)
+static int64_t age_ns(const struct snapshot_builder *builder, const struct process_reading *reading)
 {
-    const struct moment *moment = &taking->input->readings->moment;
+    const struct moment *moment = &builder->input->readings->moment;
     uint64_t read_at_boot_ns = reading->mono_ns - moment->mono_ns + moment->boot_ns;
-    uint64_t start_ns = reading->start_ticks * taking->sampler->ns_per_tick;
+    uint64_t start_ns = reading->start_ticks * builder->sampler->ns_per_tick;
 
     return (int64_t)(read_at_boot_ns - start_ns);
 }
 
 /* CPU over the last interval, or over its life for a process that started within it. Unknown for a
  * process older than the first reading, and if the counter ran backwards. */
-static double process_cpu_percent(const struct taking *taking,
+static double process_cpu_percent(const struct snapshot_builder *builder,
                                   const struct process_reading *reading,
                                   const struct previous *previous)
 {
-    const struct sampler *sampler = taking->sampler;
+    const struct sampler *sampler = builder->sampler;
 
     if (!int_is_known(reading->cpu_ns))
         return REAL_UNKNOWN;
@@ -137,13 +137,13 @@ static double process_cpu_percent(const struct taking *taking,
     /* Start times are rounded down to ticks, so a process that seems one tick too old may be new.
      */
     uint64_t born_ns = (reading->start_ticks + 1) * sampler->ns_per_tick;
-    int64_t life_ns = age_ns(taking, reading);
-    if (taking->is_first || born_ns < sampler->last.boot_ns || life_ns <= 0)
+    int64_t life_ns = age_ns(builder, reading);
+    if (builder->is_first || born_ns < sampler->last.boot_ns || life_ns <= 0)
         return REAL_UNKNOWN;
     return percent((uint64_t)reading->cpu_ns, (uint64_t)life_ns);
 }
 
-/* A new entry has generation 0. Returns NULL without memory. */
+/* Returns the entry of a process; a new one has generation 0. Returns NULL without memory. */
 static struct previous *get_previous(struct sampler *sampler, pid_t pid)
 {
     struct previous *previous = map_get(&sampler->processes, (uint64_t)pid);
@@ -180,10 +180,10 @@ static struct run_state *find_run_state(const struct sampler *sampler, const str
 }
 
 /* Sets the run of the process and adds it to the ledger. */
-static int assign_run(struct taking *taking, const struct process_reading *reading,
+static int assign_run(struct snapshot_builder *builder, const struct process_reading *reading,
                       struct process_metric *metric)
 {
-    struct sampler *sampler = taking->sampler;
+    struct sampler *sampler = builder->sampler;
     struct member *member = NULL;
 
     if (!sampler->registry)
@@ -201,10 +201,10 @@ static int assign_run(struct taking *taking, const struct process_reading *readi
                               : ledger_observe(sampler->ledger, member->run, reading);
 }
 
-static int fill_process(struct taking *taking, const struct process_reading *reading,
+static int fill_process(struct snapshot_builder *builder, const struct process_reading *reading,
                         const struct previous *previous, struct process_metric *metric)
 {
-    struct sampler *sampler = taking->sampler;
+    struct sampler *sampler = builder->sampler;
 
     *metric = sampler->unknown;
     metric->pid = reading->pid;
@@ -221,41 +221,41 @@ static int fill_process(struct taking *taking, const struct process_reading *rea
     metric->vms_mb = bytes_to_mb(reading->vsize_bytes);
     metric->shared_mb = bytes_to_mb(reading->shared_bytes);
     metric->peak_rss_mb = bytes_to_mb(reading->peak_rss_bytes);
-    metric->cpu_percent = process_cpu_percent(taking, reading, previous);
+    metric->cpu_percent = process_cpu_percent(builder, reading, previous);
     metric->cpu_seconds =
         int_is_known(reading->cpu_ns) ? (double)reading->cpu_ns / 1e9 : REAL_UNKNOWN;
-    metric->age_seconds = MAX((double)age_ns(taking, reading) / 1e9, 0.0);
+    metric->age_seconds = MAX((double)age_ns(builder, reading) / 1e9, 0.0);
     metric->start_time =
         ns_to_sec(sampler->boot_real_ns + reading->start_ticks * sampler->ns_per_tick);
-    metric->command = arena_strdup(&taking->snapshot->arena, reading->command);
+    metric->command = arena_strdup(&builder->snapshot->arena, reading->command);
     if (!metric->command)
         return -ENOMEM;
-    return assign_run(taking, reading, metric);
+    return assign_run(builder, reading, metric);
 }
 
-static int add_process(struct taking *taking, const struct process_reading *reading,
+static int add_process(struct snapshot_builder *builder, const struct process_reading *reading,
                        struct process_metric *metric)
 {
-    struct previous *previous = get_previous(taking->sampler, reading->pid);
+    struct previous *previous = get_previous(builder->sampler, reading->pid);
 
-    int r = previous ? fill_process(taking, reading, previous, metric) : -ENOMEM;
+    int r = previous ? fill_process(builder, reading, previous, metric) : -ENOMEM;
     if (r == 0)
         *previous = (struct previous){.pid = reading->pid,
                                       .start_ticks = reading->start_ticks,
                                       .cpu_ns = reading->cpu_ns,
                                       .mono_ns = reading->mono_ns,
-                                      .generation = taking->sampler->generation};
+                                      .generation = builder->sampler->generation};
     return r;
 }
 
 /* ---- the machine ---- */
 
-static void fill_own(const struct taking *taking)
+static void fill_own_usage(const struct snapshot_builder *builder)
 {
-    struct snapshot *snapshot = taking->snapshot;
+    struct snapshot *snapshot = builder->snapshot;
 
     for (size_t i = 0; i < snapshot->processes.count; i++)
-        if (snapshot->processes.items[i].pid == taking->sampler->own_pid) {
+        if (snapshot->processes.items[i].pid == builder->sampler->own_pid) {
             snapshot->daemon_rss_mb = snapshot->processes.items[i].rss_mb;
             snapshot->daemon_cpu_percent = snapshot->processes.items[i].cpu_percent;
         }
@@ -274,11 +274,11 @@ static double system_cpu_percent(const struct sampler *sampler, const struct sys
     return 100.0 * (double)busy / (double)all * (double)now->cpu_online;
 }
 
-static void fill_system(const struct taking *taking)
+static void fill_system(const struct snapshot_builder *builder)
 {
-    const struct system_reading *system = taking->input->system;
-    struct sampler *sampler = taking->sampler;
-    struct snapshot *snapshot = taking->snapshot;
+    const struct system_reading *system = builder->input->system;
+    struct sampler *sampler = builder->sampler;
+    struct snapshot *snapshot = builder->snapshot;
 
     if (!system)
         return;
@@ -296,9 +296,9 @@ static void fill_system(const struct taking *taking)
     sampler->cpu_known = system->cpu_known;
 }
 
-static int fill_zombies(const struct taking *taking)
+static int fill_zombies(const struct snapshot_builder *builder)
 {
-    struct snapshot *snapshot = taking->snapshot;
+    struct snapshot *snapshot = builder->snapshot;
     const struct process_list *processes = &snapshot->processes;
 
     snapshot->zombie_count = 0;
@@ -335,10 +335,10 @@ static struct run_state *get_run_state(struct sampler *sampler, const struct run
 }
 
 /* Lists the runs before their processes, which share the strings. */
-static int list_jobs(struct taking *taking)
+static int list_jobs(struct snapshot_builder *builder)
 {
-    struct sampler *sampler = taking->sampler;
-    struct snapshot *snapshot = taking->snapshot;
+    struct sampler *sampler = builder->sampler;
+    struct snapshot *snapshot = builder->snapshot;
     struct job_usage_list *jobs = &snapshot->jobs;
     size_t count = sampler->registry ? registry_run_count(sampler->registry) : 0;
     const struct run *run = NULL;
@@ -380,11 +380,11 @@ static void update_rate(struct run_state *state, const struct run_usage *used, u
 
 /* CPU comes from the ledger. A run of which nothing was observed has unknown figures, but its
  * number of processes is 0. */
-static void fill_usage(const struct taking *taking, const struct run *run)
+static void fill_usage(const struct snapshot_builder *builder, const struct run *run)
 {
-    const struct run_usage *used = ledger_find(taking->sampler->ledger, run);
-    struct run_state *state = find_run_state(taking->sampler, run);
-    uint64_t now_ns = taking->input->readings->moment.mono_ns;
+    const struct run_usage *used = ledger_find(builder->sampler->ledger, run);
+    struct run_state *state = find_run_state(builder->sampler, run);
+    uint64_t now_ns = builder->input->readings->moment.mono_ns;
     struct job_usage *usage = state->usage;
 
     usage->processes = used ? used->processes : 0;
@@ -398,7 +398,7 @@ static void fill_usage(const struct taking *taking, const struct run *run)
 }
 
 /* Adds the progress of a run, if it is known, to a list with room for all runs. */
-static int add_progress(const struct taking *taking, const struct run *run,
+static int add_progress(const struct snapshot_builder *builder, const struct run *run,
                         struct job_progress_list *list)
 {
     struct job_progress *progress = &list->items[list->count];
@@ -406,13 +406,13 @@ static int add_progress(const struct taking *taking, const struct run *run,
     if (!int_is_known(run->total_sheets) || run->total_sheets < 1)
         return 0;
     record_init(&job_progress_record, progress);
-    progress->job_id = find_run_state(taking->sampler, run)->usage->job_id;
-    progress->run_id = find_run_state(taking->sampler, run)->usage->run_id;
+    progress->job_id = find_run_state(builder->sampler, run)->usage->job_id;
+    progress->run_id = find_run_state(builder->sampler, run)->usage->run_id;
     progress->total_sheets = run->total_sheets;
     progress->last_completed_sheet = run->last_completed_sheet;
     progress->current_sheet = run->current_sheet;
     if (run->status[0]) {
-        progress->status = arena_strdup(&taking->snapshot->arena, run->status);
+        progress->status = arena_strdup(&builder->snapshot->arena, run->status);
         if (!progress->status)
             return -ENOMEM;
     }
@@ -420,9 +420,9 @@ static int add_progress(const struct taking *taking, const struct run *run,
     return 0;
 }
 
-static int fill_jobs(struct taking *taking)
+static int fill_jobs(struct snapshot_builder *builder)
 {
-    struct snapshot *snapshot = taking->snapshot;
+    struct snapshot *snapshot = builder->snapshot;
     struct job_progress_list *progress = &snapshot->job_progress;
     size_t count = snapshot->jobs.count;
     const struct run *run = NULL;
@@ -435,17 +435,18 @@ static int fill_jobs(struct taking *taking)
     progress->items = arena_alloc(&snapshot->arena, count * sizeof(*progress->items));
     if (!progress->items)
         return -ENOMEM;
-    while (r == 0 && (run = registry_next_run(taking->sampler->registry, run))) {
-        fill_usage(taking, run);
+    while (r == 0 && (run = registry_next_run(builder->sampler->registry, run))) {
+        fill_usage(builder, run);
         snapshot->active_sheets += (int64_t)run->sheets.count;
-        r = add_progress(taking, run, progress);
+        r = add_progress(builder, run, progress);
     }
     return r;
 }
 
 /* ---- the whole snapshot ---- */
 
-static void follow_clocks(struct sampler *sampler, const struct moment *now)
+/* See BOOT_TIME_SLACK_NS. */
+static void update_boot_time(struct sampler *sampler, const struct moment *now)
 {
     uint64_t boot_real_ns = now->real_ns - now->boot_ns;
     int64_t moved_ns = (int64_t)(boot_real_ns - sampler->boot_real_ns);
@@ -454,13 +455,13 @@ static void follow_clocks(struct sampler *sampler, const struct moment *now)
         sampler->boot_real_ns = boot_real_ns;
 }
 
-static int add_processes(struct taking *taking)
+static int add_processes(struct snapshot_builder *builder)
 {
-    const struct readings *readings = taking->input->readings;
-    struct sampler *sampler = taking->sampler;
-    struct process_list *processes = &taking->snapshot->processes;
+    const struct readings *readings = builder->input->readings;
+    struct sampler *sampler = builder->sampler;
+    struct process_list *processes = &builder->snapshot->processes;
 
-    processes->items = arena_alloc(&taking->snapshot->arena,
+    processes->items = arena_alloc(&builder->snapshot->arena,
                                    MAX(readings->count, (size_t)1) * sizeof(*processes->items));
     if (!processes->items)
         return -ENOMEM;
@@ -469,7 +470,7 @@ static int add_processes(struct taking *taking)
     if (sampler->registry)
         registry_begin(sampler->registry);
     for (size_t i = 0; i < readings->count; i++) {
-        int r = add_process(taking, &readings->items[i], &processes->items[i]);
+        int r = add_process(builder, &readings->items[i], &processes->items[i]);
         if (r < 0)
             return r;
         processes->count++;
@@ -480,43 +481,43 @@ static int add_processes(struct taking *taking)
     return sampler->processes.count > readings->count ? drop_gone(sampler) : 0;
 }
 
-static int fill_snapshot(struct taking *taking)
+static int fill_snapshot(struct snapshot_builder *builder)
 {
-    struct snapshot *snapshot = taking->snapshot;
+    struct snapshot *snapshot = builder->snapshot;
 
-    snapshot->host = arena_strdup(&snapshot->arena, taking->sampler->host);
+    snapshot->host = arena_strdup(&snapshot->arena, builder->sampler->host);
     if (!snapshot->host)
         return -ENOMEM;
-    int r = list_jobs(taking);
+    int r = list_jobs(builder);
     if (r == 0)
-        r = add_processes(taking);
+        r = add_processes(builder);
     if (r < 0)
         return r;
-    fill_own(taking);
-    fill_system(taking);
-    r = fill_zombies(taking);
-    return r < 0 ? r : fill_jobs(taking);
+    fill_own_usage(builder);
+    fill_system(builder);
+    r = fill_zombies(builder);
+    return r < 0 ? r : fill_jobs(builder);
 }
 
 int sampler_take(struct sampler *sampler, const struct sampler_input *input, struct snapshot **ret)
 {
     const struct moment *now = &input->readings->moment;
     _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
-    struct taking taking = {.sampler = sampler, .input = input, .snapshot = snapshot};
+    struct snapshot_builder builder = {.sampler = sampler, .input = input, .snapshot = snapshot};
 
     if (!snapshot)
         return -ENOMEM;
-    taking.is_first = sampler->generation == 0;
-    if (taking.is_first)
+    builder.is_first = sampler->generation == 0;
+    if (builder.is_first)
         sampler->started = *now;
     sampler->generation++;
-    follow_clocks(sampler, now);
+    update_boot_time(sampler, now);
 
     snapshot->timestamp = ns_to_sec(now->real_ns);
     snapshot->daemon_pid = sampler->own_pid;
     snapshot->conductor_uptime_seconds = ns_to_sec(now->mono_ns - sampler->started.mono_ns);
     snapshot->process_total = (int64_t)input->process_total;
-    int r = fill_snapshot(&taking);
+    int r = fill_snapshot(&builder);
     sampler->last = *now;
     if (r < 0)
         return r;
@@ -535,9 +536,9 @@ int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t 
     return ledger_cover(sampler->ledger, run, pid, start_ticks, reading);
 }
 
-void sampler_note_peak(struct sampler *sampler, struct run *run, int64_t peak_rss_bytes)
+void sampler_raise_peak(struct sampler *sampler, struct run *run, int64_t peak_rss_bytes)
 {
-    ledger_note_peak(sampler->ledger, run, peak_rss_bytes);
+    ledger_raise_peak(sampler->ledger, run, peak_rss_bytes);
 }
 
 void sampler_absorb_gone(struct sampler *sampler)
@@ -545,9 +546,9 @@ void sampler_absorb_gone(struct sampler *sampler)
     ledger_absorb_gone(sampler->ledger);
 }
 
-void sampler_distrust(struct sampler *sampler)
+void sampler_mark_incomplete(struct sampler *sampler)
 {
-    ledger_distrust(sampler->ledger);
+    ledger_mark_incomplete(sampler->ledger);
 }
 
 int sampler_ended(struct sampler *sampler, struct run *run, const struct process_end *end)

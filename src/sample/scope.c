@@ -47,7 +47,9 @@ static struct largest find_largest(const struct process_list *processes, measure
     return largest;
 }
 
-static bool take_place(struct largest *largest, double value)
+/* Returns whether a value is among the largest. A value of `least` uses up one of the ties, so call
+ * this once per process. */
+static bool is_among_largest(struct largest *largest, double value)
 {
     if (value == largest->least && largest->ties) {
         largest->ties--;
@@ -70,8 +72,8 @@ int scope_apply(enum scope scope, struct process_list *processes, scope_fn is_wa
     size_t kept = 0;
     for (size_t i = 0; i < processes->count; i++) {
         const struct process_metric *process = &processes->items[i];
-        bool is_large = take_place(&by_cpu, process->cpu_percent);
-        is_large |= take_place(&by_rss, process->rss_mb);
+        bool is_large = is_among_largest(&by_cpu, process->cpu_percent);
+        is_large |= is_among_largest(&by_rss, process->rss_mb);
         if (is_large || process->job_id || process->state == 'Z' ||
             (is_wanted && is_wanted(context, process)))
             processes->items[kept++] = *process;

@@ -1,4 +1,4 @@
-/* Scope: which processes of a snapshot are stored and shown. */
+/* The scope of a snapshot: which of its processes are stored and shown. */
 #pragma once
 
 #include "config/config.h"

@@ -218,11 +218,6 @@ static int end_proc(struct sample_writer *writer, struct proc_row *row)
     return database_run(writer->database, writer->end_proc);
 }
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool is_same_process(const struct proc_row *row, const struct process_metric *process)
 {
     return row->start_ticks == process->start_ticks;
@@ -234,7 +229,7 @@ static bool is_same_proc(const struct sample_writer *writer, const struct proc_r
     const struct columns *columns = &writer->schema->life;
 
     if (!row->proc || row->is_outdated || !is_same_process(row, process) || row->run != run ||
-        !is_same_text(row->command, process->command))
+        !text_is_same(row->command, process->command))
         return false;
     for (size_t i = 0; i < columns->count; i++)
         if (column_code(&columns->items[i], process) != row->codes[i])
@@ -296,7 +291,7 @@ static bool is_idle(const struct sample_writer *writer, struct proc_row *row,
     if (!row || !row->proc || !row->seen_tick || row->is_outdated || row->run != run ||
         process->syscall_counts.items || process->syscall_time_pct.items ||
         memcmp(&plain, &row->last, sizeof(plain)) != 0 ||
-        !is_same_text(row->command, process->command))
+        !text_is_same(row->command, process->command))
         return false;
     int64_t steps = column_code(age, process);
     return int_is_known(steps) && int_is_known(age_clock) &&
@@ -457,7 +452,7 @@ void sample_writer_configure(struct sample_writer *writer, const struct text_lis
     while ((row = map_next(&writer->procs, &position))) {
         _cleanup_text_ struct text shown = {0};
         int r = row->command && redact ? redact_text(row->command, redact, &shown) : 0;
-        row->is_outdated = r < 0 || !is_same_text(row->redacted, r ? shown.bytes : NULL);
+        row->is_outdated = r < 0 || !text_is_same(row->redacted, r ? shown.bytes : NULL);
     }
 }
 

@@ -19,8 +19,8 @@
 #include "trace/strace-output.h"
 #include "trace/tracing.h"
 
-/* The reader of the output may be slow; the loop must not wait for it, because it handles Ctrl-C.
- */
+/* Time between two attempts to write. The reader of the output may be slow; the loop must not wait
+ * for it, because the loop handles Ctrl-C. */
 #define WRITE_AGAIN_MSEC 20
 
 struct live {
@@ -32,27 +32,15 @@ struct live {
     struct strace_command command;
     struct trace_target target;
     struct strace_output output; /* until it has attached */
-    struct text pending;         /* not yet written */
-    size_t written;              /* bytes of it */
+    struct text pending;         /* output that is not yet written */
+    size_t written;              /* bytes of it that are */
     int fd;
     int error;        /* of the output */
     bool is_stopping; /* output that would block is dropped */
     char *reason;
 };
 
-static int fail_with(struct live *live, int error, const char *format, ...) _printf_(3, 4);
-
-static int fail_with(struct live *live, int error, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(live->reason, TRACE_REASON_SIZE, format, arguments);
-    va_end(arguments);
-    return error;
-}
-
-static void stop(struct live *live)
+static void stop_strace(struct live *live)
 {
     live->is_stopping = true;
     if (!live->helper)
@@ -67,7 +55,7 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
     case SIGINT:
     case SIGTERM:
     case SIGHUP:
-    case SIGQUIT: stop(context); break;
+    case SIGQUIT: stop_strace(context); break;
     case SIGTSTP:
     case SIGTTIN:
     case SIGTTOU: signals_stop_self((int)info->ssi_signo, NULL, NULL); break;
@@ -92,16 +80,16 @@ static void write_pending(struct live *live)
         live->error = fd_write_all(live->fd, live->pending.bytes + live->written, length);
         live->written += length;
     }
-    bool is_rest = !live->error && !live->is_stopping && live->written < live->pending.length;
-    if (!is_rest) {
+    bool has_rest = !live->error && !live->is_stopping && live->written < live->pending.length;
+    if (!has_rest) {
         text_reset(&live->pending);
         live->written = 0;
     }
     if (live->error && !live->is_stopping)
-        stop(live); /* no reader any more, or the disk is full */
+        stop_strace(live); /* the reader is gone, or the disk is full */
     if (!live->helper || live->is_stopping)
         return;
-    if (is_rest) {
+    if (has_rest) {
         helper_pause(live->helper);
         alarm_set(live->alarm, WRITE_AGAIN_MSEC);
     } else {
@@ -126,8 +114,8 @@ static void on_piece(void *context, const char *bytes, size_t length)
     text_append(&live->pending, bytes, length);
     if (text_error(&live->pending) < 0)
         live->error = -ENOMEM;
-    /* The reason for a failure to attach is reported once, by sonde; a flood before that is not
-     * strace's. */
+    /* Output before strace has attached is not written: sonde reports the reason of a failure
+     * itself. A flood of it does not come from strace. */
     if (live->output.status == STRACE_ATTACHED)
         write_pending(live);
     else if (live->pending.length > STRACE_TABLE_MAX_BYTES)
@@ -142,13 +130,13 @@ static void on_end(void *context, const struct helper_end *end)
     if (live->output.status != STRACE_ATTACHED)
         text_reset(&live->pending);
     if (end->report.error)
-        fail_with(live, 0, "%.150s cannot be executed: %s", live->command.program,
-                  strerror(end->report.error));
+        trace_fail(live->reason, 0, "%.150s cannot be executed: %s", live->command.program,
+                   strerror(end->report.error));
 }
 
 /* ---- life cycle ---- */
 
-static int check(struct live *live, pid_t pid)
+static int check_target(struct live *live, pid_t pid)
 {
     int r = trace_target_read(pid, INT_UNKNOWN, &live->target, live->reason);
     if (r < 0)
@@ -161,7 +149,7 @@ static int check(struct live *live, pid_t pid)
     return 0;
 }
 
-static int start(struct live *live)
+static int start_strace(struct live *live)
 {
     strace_command_stream(&live->command, live->target.pid);
     const struct helper_options options = {
@@ -178,19 +166,19 @@ static int start(struct live *live)
     return helper_start(live->helpers, &options, &live->helper);
 }
 
-static int result_of(struct live *live)
+static int make_result(struct live *live)
 {
     if (live->error && live->error != -EPIPE)
-        return fail_with(live, live->error, "the trace cannot be written: %s",
-                         strerror(-live->error));
+        return trace_fail(live->reason, live->error, "the trace cannot be written: %s",
+                          strerror(-live->error));
     if (live->output.status == STRACE_ATTACHED || live->reason[0])
         return live->reason[0] ? -EIO : 0;
-    return fail_with(live, -EPERM, "strace could not attach to process %d%s%s",
-                     (int)live->target.pid, live->output.message[0] ? ": " : "",
-                     live->output.message);
+    return trace_fail(live->reason, -EPERM, "strace could not attach to process %d%s%s",
+                      (int)live->target.pid, live->output.message[0] ? ": " : "",
+                      live->output.message);
 }
 
-static int run(struct live *live)
+static int run_loop(struct live *live)
 {
     int r = signal_watch_start(&live->loop, on_signal, live, &live->signals);
     if (r == 0)
@@ -198,14 +186,14 @@ static int run(struct live *live)
     if (r == 0)
         r = alarm_new(&live->loop, on_alarm, live, &live->alarm);
     if (r == 0)
-        r = start(live);
+        r = start_strace(live);
     while (r == 0 && live->helper)
         uv_run(&live->loop, UV_RUN_ONCE);
     /* Writes the last output, unless the user stopped it. */
     while (r == 0 && live->written < live->pending.length && !live->error && !live->is_stopping)
         uv_run(&live->loop, UV_RUN_ONCE);
-    return r < 0 ? fail_with(live, r, "strace cannot be started: %s", strerror(-r))
-                 : result_of(live);
+    return r < 0 ? trace_fail(live->reason, r, "strace cannot be started: %s", strerror(-r))
+                 : make_result(live);
 }
 
 static void shut_down(struct live *live)
@@ -222,8 +210,8 @@ static void shut_down(struct live *live)
 static int open_output(struct live *live, const char *path)
 {
     live->fd = path ? fd_open_output(path, O_CREAT | O_TRUNC, 0600) : STDOUT_FILENO;
-    return live->fd < 0 ? fail_with(live, live->fd, "%.150s cannot be written: %s", path,
-                                    strerror(-live->fd))
+    return live->fd < 0 ? trace_fail(live->reason, live->fd, "%.150s cannot be written: %s", path,
+                                     strerror(-live->fd))
                         : 0;
 }
 
@@ -233,17 +221,17 @@ int live_trace(pid_t pid, const char *path, char reason[static TRACE_REASON_SIZE
     struct signal_state original;
 
     reason[0] = '\0';
-    int r = check(&live, pid);
+    int r = check_target(&live, pid);
     if (r == 0)
         r = open_output(&live, path);
     if (r < 0)
         return r;
     r = uv_loop_init(&live.loop);
     if (r < 0) {
-        fail_with(&live, r, "%s", strerror(-r));
+        trace_fail(live.reason, r, "%s", strerror(-r));
     } else {
         signals_take_over(&original);
-        r = run(&live);
+        r = run_loop(&live);
         shut_down(&live);
         signals_restore(&original);
     }

@@ -57,7 +57,7 @@ static bool is_blank(char character)
     return character == ' ' || character == '\t' || character == '\r';
 }
 
-static void split(const char *bytes, size_t length, struct line *ret)
+static void split_words(const char *bytes, size_t length, struct line *ret)
 {
     const char *at = bytes, *end = bytes + length;
 
@@ -132,7 +132,8 @@ static int find_column(const struct word *word)
     return -1;
 }
 
-/* Whether the line is a header: only titles, with those of the name and of the calls. */
+/* Whether the line is a header: it has only titles, among them those of the name and of the calls.
+ */
 static bool parse_header(const struct line *line, struct table *ret)
 {
     struct table table = {.count = 0};
@@ -167,7 +168,8 @@ static bool place_words(const struct table *table, const struct line *line,
     return true;
 }
 
-/* The time of all calls; without that column, of one; without that, the share. */
+/* Parses the time of all calls. Without that column it is computed from the average time of a call;
+ * without that column, the share stands for the time. */
 static int parse_time(const struct word *const words[COLUMN_COUNT], uint64_t calls,
                       uint64_t *ret_ns)
 {
@@ -238,10 +240,10 @@ int strace_table_parse(const char *bytes, size_t length, struct syscall_profile 
 
     while (at < end && r == 0) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *behind = newline ? newline : end;
+        const char *line_end = newline ? newline : end;
         struct line line;
 
-        split(at, (size_t)(behind - at), &line);
+        split_words(at, (size_t)(line_end - at), &line);
         r = parse_line(&table, &line, profile);
         has_table |= table.is_open;
         at = newline ? newline + 1 : end;

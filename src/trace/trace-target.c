@@ -11,9 +11,7 @@
 #include "model/field.h"
 #include "probe/process-lookup.h"
 
-static int fail_with(char *reason, int error, const char *format, ...) _printf_(3, 4);
-
-static int fail_with(char *reason, int error, const char *format, ...)
+int trace_fail(char reason[static TRACE_REASON_SIZE], int error, const char *format, ...)
 {
     va_list arguments;
 
@@ -29,22 +27,22 @@ static int check_user(const struct proc_status *status, pid_t pid, int64_t uid, 
                      (geteuid() != 0 && status->uid != (int64_t)geteuid());
 
     if (is_others)
-        return fail_with(reason, -EACCES, "process %d belongs to another user", (int)pid);
+        return trace_fail(reason, -EACCES, "process %d belongs to another user", (int)pid);
     /* The kernel would not let its user trace it either. */
     if (!status->has_one_user || !int_is_known(status->gid))
-        return fail_with(reason, -EPERM,
-                         "process %d runs with other rights than its user's and cannot be traced",
-                         (int)pid);
+        return trace_fail(reason, -EPERM,
+                          "process %d runs with other rights than its user's and cannot be traced",
+                          (int)pid);
     return 0;
 }
 
 static int check_kind(const struct proc_status *status, pid_t pid, char *reason)
 {
     if (int_is_known(status->tgid) && status->tgid != pid)
-        return fail_with(reason, -EINVAL, "%d is a thread of process %lld: use that pid", (int)pid,
-                         (long long)status->tgid);
+        return trace_fail(reason, -EINVAL, "%d is a thread of process %lld: use that pid", (int)pid,
+                          (long long)status->tgid);
     if (pid == getpid())
-        return fail_with(reason, -EINVAL, "process %d is sonde itself", (int)pid);
+        return trace_fail(reason, -EINVAL, "process %d is sonde itself", (int)pid);
     return 0;
 }
 
@@ -56,11 +54,11 @@ static int read_status(pid_t pid, uint64_t *ret_start_ticks, struct proc_status 
     if (r == 0)
         r = process_lookup_stat(PROC_ROOT, pid, &stat);
     if (r == -ESRCH || r == -ENOENT)
-        return fail_with(reason, -ESRCH, "process %d is gone", (int)pid);
+        return trace_fail(reason, -ESRCH, "process %d is gone", (int)pid);
     if (r < 0)
-        return fail_with(reason, r, "process %d cannot be read: %s", (int)pid, strerror(-r));
+        return trace_fail(reason, r, "process %d cannot be read: %s", (int)pid, strerror(-r));
     if (stat.state == 'Z' || stat.state == 'X')
-        return fail_with(reason, -ESRCH, "process %d has ended and waits to be reaped", (int)pid);
+        return trace_fail(reason, -ESRCH, "process %d has ended", (int)pid);
     return 0;
 }
 
@@ -94,14 +92,14 @@ int trace_target_busy(const struct trace_target *target, char reason[static TRAC
     struct proc_stat stat;
     bool is_there = process_lookup_stat(PROC_ROOT, target->tracer_pid, &stat) == 0;
 
-    return fail_with(reason, -EBUSY, "process %d is traced already, by process %d (%s)",
-                     (int)target->pid, (int)target->tracer_pid, is_there ? stat.name : "gone");
+    return trace_fail(reason, -EBUSY, "process %d is already traced by process %d (%s)",
+                      (int)target->pid, (int)target->tracer_pid, is_there ? stat.name : "gone");
 }
 
 int trace_target_no_strace(char reason[static TRACE_REASON_SIZE])
 {
-    return fail_with(
+    return trace_fail(
         reason, -ENOENT,
-        "strace is not installed, or not in a directory of PATH that only root and this"
-        " user can write");
+        "strace was not found in PATH; install it in a directory that only root and this user can "
+        "write");
 }

@@ -17,7 +17,7 @@ void traced_processes_done(struct traced_processes *processes)
     map_done(&processes->processes);
 }
 
-static struct traced_process *get(struct traced_processes *processes, pid_t pid)
+static struct traced_process *get_process(struct traced_processes *processes, pid_t pid)
 {
     struct traced_process *process = map_get(&processes->processes, (uint64_t)pid);
     if (process)
@@ -36,7 +36,7 @@ static struct traced_process *get(struct traced_processes *processes, pid_t pid)
 void traced_processes_add(struct traced_processes *processes, pid_t pid, uint64_t start_ticks,
                           const struct syscall_profile *calls, uint64_t now_ns)
 {
-    struct traced_process *process = get(processes, pid);
+    struct traced_process *process = get_process(processes, pid);
 
     if (!process)
         return;

@@ -1,5 +1,5 @@
-/* System calls that tracers counted for living processes: shown in the next row of each, and again
- * with its end. */
+/* System calls that tracers counted for living processes. They are in the row of each process in
+ * the next snapshot, and again in the event of its end. */
 #pragma once
 
 #include "base/map.h"
@@ -13,12 +13,12 @@ struct traced_process {
     pid_t pid;
     uint64_t start_ticks;
     uint64_t reported_ns; /* monotonic */
-    bool is_shown;        /* was in a row */
-    uint64_t seen;        /* the last snapshot that had it */
+    bool is_shown;        /* the counts were in a snapshot */
+    uint64_t seen;        /* the last snapshot that had the process */
     struct syscall_profile calls;
 };
 
-/* Zero-initialised is empty. */
+/* A zero-initialised struct is empty and valid. */
 struct traced_processes {
     struct map processes; /* pid → struct traced_process */
     uint64_t snapshots;   /* how many were filled */
@@ -26,11 +26,11 @@ struct traced_processes {
 
 void traced_processes_done(struct traced_processes *processes);
 
-/* Adds to earlier counts. Without memory its rows do not show them. */
+/* Adds the counts to earlier ones of the process. Without memory, snapshots do not have them. */
 void traced_processes_add(struct traced_processes *processes, pid_t pid, uint64_t start_ticks,
                           const struct syscall_profile *calls, uint64_t now_ns);
-/* NULL: none. */
+/* Returns NULL if there is none. */
 const struct traced_process *traced_processes_find(const struct traced_processes *processes,
                                                    pid_t pid);
-/* Fills the rows of a snapshot, and drops processes without a row. 0 or -ENOMEM. */
+/* Fills the rows of a snapshot, and drops processes without a row. Returns 0 or -ENOMEM. */
 int traced_processes_fill(struct traced_processes *processes, struct snapshot *snapshot);

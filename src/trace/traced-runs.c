@@ -16,7 +16,7 @@ void traced_runs_done(struct traced_runs *runs)
     VEC_DONE(&runs->runs);
 }
 
-static struct traced_run *find(const struct traced_runs *runs, const struct run *run)
+static struct traced_run *find_run(const struct traced_runs *runs, const struct run *run)
 {
     for (size_t i = 0; run && i < runs->runs.count; i++)
         if (runs->runs.items[i]->run == run)
@@ -26,10 +26,10 @@ static struct traced_run *find(const struct traced_runs *runs, const struct run 
 
 const struct traced_run *traced_runs_find(const struct traced_runs *runs, const struct run *run)
 {
-    return find(runs, run);
+    return find_run(runs, run);
 }
 
-/* Removes it, and the references to it. */
+/* Removes a run from the list, and the references to it. */
 static void unlink_run(struct traced_runs *runs, const struct traced_run *gone)
 {
     size_t kept = 0;
@@ -45,13 +45,13 @@ static void unlink_run(struct traced_runs *runs, const struct traced_run *gone)
     runs->runs.count = kept;
 }
 
-static struct traced_run *get(struct traced_runs *runs, const struct run *run)
+static struct traced_run *get_run(struct traced_runs *runs, const struct run *run)
 {
-    struct traced_run *entry = find(runs, run);
+    struct traced_run *entry = find_run(runs, run);
     if (entry)
         return entry;
 
-    struct traced_run *parent = run->parent ? get(runs, run->parent) : NULL;
+    struct traced_run *parent = run->parent ? get_run(runs, run->parent) : NULL;
     if (run->parent && !parent)
         return NULL;
     entry = calloc(1, sizeof(*entry));
@@ -65,18 +65,19 @@ static struct traced_run *get(struct traced_runs *runs, const struct run *run)
     return entry;
 }
 
-struct traced_run *traced_runs_begin(struct traced_runs *runs, const struct run *run)
+struct traced_run *traced_runs_add_tracer(struct traced_runs *runs, const struct run *run)
 {
-    struct traced_run *entry = get(runs, run);
+    struct traced_run *entry = get_run(runs, run);
 
     for (struct traced_run *each = entry; each; each = each->parent)
         each->tracers++;
     return entry;
 }
 
-int traced_runs_end(struct traced_runs *runs, struct traced_run *run,
-                    const struct syscall_profile *calls,
-                    void (*on_late)(void *context, const struct traced_run *run), void *context)
+int traced_runs_remove_tracer(struct traced_runs *runs, struct traced_run *run,
+                              const struct syscall_profile *calls,
+                              void (*on_late)(void *context, const struct traced_run *run),
+                              void *context)
 {
     struct traced_run *next;
     int r = 0;
@@ -99,9 +100,9 @@ int traced_runs_end(struct traced_runs *runs, struct traced_run *run,
     return r;
 }
 
-void traced_runs_over(struct traced_runs *runs, const struct run *run, bool is_counted)
+void traced_runs_end_run(struct traced_runs *runs, const struct run *run, bool is_counted)
 {
-    struct traced_run *entry = find(runs, run);
+    struct traced_run *entry = find_run(runs, run);
 
     if (!entry)
         return;

@@ -1,5 +1,5 @@
-/* System calls that tracers counted, by run; kept until the last tracer of a run has reported,
- * which may be after the end of the run. */
+/* System calls that tracers counted, by run. They are kept until the last tracer of a run has
+ * reported, which may be after the end of the run. */
 #pragma once
 
 #include "base/vec.h"
@@ -10,12 +10,12 @@ struct traced_run {
     char run_id[UUID_TEXT_SIZE];
     const struct run *run;     /* NULL: it is over */
     struct traced_run *parent; /* the run that it was started in; NULL: none, or over */
-    bool is_counted;           /* by the kernel, which is better */
+    bool is_counted;           /* the kernel counted the calls, which is better */
     size_t tracers;            /* that have not reported yet, including those of inner runs */
     struct syscall_profile calls;
 };
 
-/* Zero-initialised is empty. */
+/* A zero-initialised struct is empty and valid. */
 struct traced_runs {
     struct VEC(struct traced_run *) runs;
 };
@@ -23,12 +23,15 @@ struct traced_runs {
 void traced_runs_done(struct traced_runs *runs);
 
 const struct traced_run *traced_runs_find(const struct traced_runs *runs, const struct run *run);
-/* A tracer of a process of the run begins. NULL without memory. */
-struct traced_run *traced_runs_begin(struct traced_runs *runs, const struct run *run);
-/* It has reported. Passes each run that is over to `on_late`, and frees it if it has no other
- * tracer. 0 or -ENOMEM. */
-int traced_runs_end(struct traced_runs *runs, struct traced_run *run,
-                    const struct syscall_profile *calls,
-                    void (*on_late)(void *context, const struct traced_run *run), void *context);
-/* The run is over; `is_counted`: later reports are ignored. */
-void traced_runs_over(struct traced_runs *runs, const struct run *run, bool is_counted);
+/* Adds a tracer of a process of the run, and of the runs that it was started in. Returns NULL
+ * without memory. */
+struct traced_run *traced_runs_add_tracer(struct traced_runs *runs, const struct run *run);
+/* Removes a tracer, which has reported `calls`, and adds these to the run and the runs that it was
+ * started in. Passes each of them that is over to `on_late`, and frees it if it has no other
+ * tracer. Returns 0 or -ENOMEM. */
+int traced_runs_remove_tracer(struct traced_runs *runs, struct traced_run *run,
+                              const struct syscall_profile *calls,
+                              void (*on_late)(void *context, const struct traced_run *run),
+                              void *context);
+/* Notes that the run is over; `is_counted`: later reports of its tracers are ignored. */
+void traced_runs_end_run(struct traced_runs *runs, const struct run *run, bool is_counted);

@@ -14,7 +14,7 @@
 
 struct waiter {
     struct waiter *next;
-    bool wants_end; /* else the attachment */
+    bool wants_end; /* waits for the end of the tracer, otherwise for its attachment */
     trace_fn on_answer;
     void *context;
 };
@@ -65,11 +65,12 @@ static bool has_room_for_waiter(const struct tracer *tracer)
     return count < TRACE_WAITERS_MAX;
 }
 
-/* Adds a waiting request, or answers with an error. */
-static void wait_for(struct tracer *tracer, bool wants_end, trace_fn on_answer, void *context)
+/* Adds a waiting request, or answers it with an error. */
+static void add_waiter(struct tracer *tracer, bool wants_end, trace_fn on_answer, void *context)
 {
     if (!has_room_for_waiter(tracer)) {
-        answer_error(on_answer, context, -EAGAIN, "too many requests wait for its tracer already");
+        answer_error(on_answer, context, -EAGAIN,
+                     "too many requests already wait for the tracer of this process");
         return;
     }
     struct waiter *waiter = malloc(sizeof(*waiter));
@@ -84,8 +85,8 @@ static void wait_for(struct tracer *tracer, bool wants_end, trace_fn on_answer, 
     tracer->waiters = waiter;
 }
 
-/* Answers the requests that wait for the attachment, or all if it has ended. An answer may lead to
- * the next request, for the same tracer. */
+/* Answers the requests that wait for the attachment, or all requests if the tracer has ended. The
+ * receiver of an answer may add the next request for the same tracer. */
 static void answer_waiters(struct tracer *tracer, bool has_ended, const struct trace_answer *answer)
 {
     struct waiter *waiting = tracer->waiters, *waiter;
@@ -154,7 +155,7 @@ static void unlink_tracer(struct tracer *tracer)
     *link = tracer->next;
 }
 
-static void stop(struct tracer *tracer, uint64_t grace_ms)
+static void stop_tracer(struct tracer *tracer, uint64_t grace_ms)
 {
     tracer->is_ending = true;
     helper_stop(tracer->helper, grace_ms);
@@ -166,7 +167,7 @@ static void on_piece(void *context, const char *bytes, size_t length)
 
     strace_output_add(&tracer->output, bytes, length);
     if (tracer->output.was_cut)
-        stop(tracer, TRACE_DETACH_MSEC); /* that is no table */
+        stop_tracer(tracer, TRACE_DETACH_MSEC); /* this output is not a table */
     if (tracer->is_attached || tracer->output.status != STRACE_ATTACHED)
         return;
     tracer->is_attached = true;
@@ -175,16 +176,16 @@ static void on_piece(void *context, const char *bytes, size_t length)
     answer_waiters(tracer, false, &answer);
 }
 
-/* Writes why strace could not be started. */
-static int explain_start(const struct tracer *tracer, const struct spawn_report *report,
-                         char reason[TRACE_REASON_SIZE])
+/* Writes the reason why strace could not be started. Returns a negative errno. */
+static int explain_failed_start(const struct tracer *tracer, const struct spawn_report *report,
+                                char reason[TRACE_REASON_SIZE])
 {
     const char *why = strerror(report->error);
 
     switch (report->step) {
     case SPAWN_STEP_FILE:
-        snprintf(reason, TRACE_REASON_SIZE, "the trace cannot be written to a new file %.150s: %s",
-                 tracer->file, report->error == ELOOP ? "there is a link on the way to it" : why);
+        snprintf(reason, TRACE_REASON_SIZE, "the trace file %.150s cannot be created: %s",
+                 tracer->file, report->error == ELOOP ? "its path contains a link" : why);
         break;
     case SPAWN_STEP_EXEC:
         snprintf(reason, TRACE_REASON_SIZE, "%.150s cannot be executed: %s",
@@ -198,15 +199,15 @@ static int explain_start(const struct tracer *tracer, const struct spawn_report 
     return -EIO;
 }
 
-/* Writes why it did not attach. */
-static int explain(const struct tracer *tracer, const struct helper_end *end,
-                   char reason[TRACE_REASON_SIZE])
+/* Writes the reason why strace did not attach. Returns a negative errno. */
+static int explain_failure(const struct tracer *tracer, const struct helper_end *end,
+                           char reason[TRACE_REASON_SIZE])
 {
     const char *message = tracer->output.message;
     int pid = (int)tracer->target.pid;
 
     if (end->report.error)
-        return explain_start(tracer, &end->report, reason);
+        return explain_failed_start(tracer, &end->report, reason);
     switch (tracer->output.status) {
     case STRACE_GONE: snprintf(reason, TRACE_REASON_SIZE, "process %d is gone", pid); return -ESRCH;
     case STRACE_REFUSED:
@@ -224,15 +225,15 @@ static int explain(const struct tracer *tracer, const struct helper_end *end,
     return end->was_late ? -ETIMEDOUT : -EIO;
 }
 
-/* Why an attached tracer has no table; NULL: none is expected. */
+/* Returns the reason why an attached tracer has no table; NULL if none is expected. */
 static const char *explain_missing_table(const struct tracer *tracer, const struct helper_end *end)
 {
     if (tracer->file)
         return NULL;
     if (tracer->output.was_cut)
-        return "strace printed more than a table can have";
-    return end->was_late ? "strace did not detach in time, and was killed"
-                         : "strace ended without a table";
+        return "strace printed more than a table of counts can have";
+    return end->was_late ? "strace did not detach in time and was killed"
+                         : "strace ended without a table of counts";
 }
 
 static void on_late(void *context, const struct traced_run *run)
@@ -259,7 +260,7 @@ static void report_calls(struct tracer *tracer, const struct syscall_profile *ca
     tracing->options.on_traced(tracing->options.context, &traced);
 }
 
-static void note_failure(struct tracing *tracing, const char *reason)
+static void count_failure(struct tracing *tracing, const char *reason)
 {
     tracing->failures++;
     snprintf(tracing->failure, sizeof(tracing->failure), "%s", reason);
@@ -277,17 +278,17 @@ static void on_end(void *context, const struct helper_end *end)
     bool has_table = !tracer->file && strace_output_parse(&tracer->output, &calls) == 0;
     report_calls(tracer, &calls);
     if (!tracer->is_attached && !has_table) {
-        answer.error = explain(tracer, end, reason);
+        answer.error = explain_failure(tracer, end, reason);
         answer.reason = reason;
     } else if (!has_table) {
         answer.reason = explain_missing_table(tracer, end);
     }
     if (tracer->was_followed && answer.reason && answer.error != -ESRCH)
-        note_failure(tracing, answer.reason);
+        count_failure(tracing, answer.reason);
     answer.calls = has_table ? &calls : NULL;
     answer_waiters(tracer, true, &answer);
     if (tracer->run)
-        traced_runs_end(&tracing->runs, tracer->run, &calls, on_late, tracing);
+        traced_runs_remove_tracer(&tracing->runs, tracer->run, &calls, on_late, tracing);
     syscall_profile_done(&calls);
     tracer_free(tracer);
 }
@@ -351,7 +352,7 @@ static struct tracer *make_tracer(struct tracing *tracing, const struct trace_ta
         tracer_free(tracer);
         return NULL;
     }
-    if (run && !(tracer->run = traced_runs_begin(&tracing->runs, run))) {
+    if (run && !(tracer->run = traced_runs_add_tracer(&tracing->runs, run))) {
         tracer_free(tracer);
         return NULL;
     }
@@ -363,7 +364,7 @@ static void discard_tracer(struct tracing *tracing, struct tracer *tracer)
     const struct syscall_profile nothing = {0};
 
     if (tracer->run)
-        traced_runs_end(&tracing->runs, tracer->run, &nothing, on_late, tracing);
+        traced_runs_remove_tracer(&tracing->runs, tracer->run, &nothing, on_late, tracing);
     tracer_free(tracer);
 }
 
@@ -396,14 +397,16 @@ static int check_target(struct tracing *tracing, pid_t pid, int64_t uid, struct 
     if (!tracing_program(tracing))
         return trace_target_no_strace(reason);
     if (!has_room(tracing, ret->user.uid)) {
-        snprintf(reason, TRACE_REASON_SIZE, "too many tracers already (%d per user, %d in all)",
-                 TRACERS_PER_USER_MAX, TRACERS_MAX);
+        snprintf(reason, TRACE_REASON_SIZE,
+                 "the limit of tracers is reached (%d per user, %d in all)", TRACERS_PER_USER_MAX,
+                 TRACERS_MAX);
         return -EAGAIN;
     }
     return 0;
 }
 
-/* The tracer that covers it already: as its target, or as a fork of that. */
+/* Returns the tracer that already covers the process, as its target or as a fork of its target;
+ * NULL if there is none. */
 static struct tracer *find_covering(const struct tracing *tracing,
                                     const struct trace_target *target)
 {
@@ -414,22 +417,23 @@ static struct tracer *find_covering(const struct tracing *tracing,
     return target->tracer_pid ? find_by_helper(tracing, target->tracer_pid) : NULL;
 }
 
+/* Answers a request for a process that a tracer already covers. */
 static void join_tracer(struct tracer *tracer, const char *file, trace_fn on_answer, void *context)
 {
     struct trace_answer answer = success_of(tracer);
 
     if (tracer->is_ending)
-        answer_error(on_answer, context, -EBUSY, "its tracer is being detached: try again");
+        answer_error(on_answer, context, -EBUSY, "its tracer is being detached; try again");
     else if (file || tracer->file)
-        answer_error(on_answer, context, -EBUSY, "it is traced already: detach its tracer first");
+        answer_error(on_answer, context, -EBUSY, "it is already traced; detach its tracer first");
     else if (tracer->is_attached)
         on_answer(context, &answer);
     else
-        wait_for(tracer, false, on_answer, context);
+        add_waiter(tracer, false, on_answer, context);
 }
 
-static int attach(struct tracing *tracing, const struct trace_target *target, const char *file,
-                  struct tracer **ret, char reason[TRACE_REASON_SIZE])
+static int start_tracer(struct tracing *tracing, const struct trace_target *target,
+                        const char *file, struct tracer **ret, char reason[TRACE_REASON_SIZE])
 {
     struct tracer *tracer = make_tracer(tracing, target, file);
     int r = tracer ? start_strace(tracing, tracer) : -ENOMEM;
@@ -460,11 +464,11 @@ void tracing_attach(struct tracing *tracing, const struct trace_request *request
         return;
     }
     if (r == 0)
-        r = attach(tracing, &target, request->file, &tracer, reason);
+        r = start_tracer(tracing, &target, request->file, &tracer, reason);
     if (r < 0)
         answer_error(on_answer, context, r, reason);
     else
-        wait_for(tracer, false, on_answer, context);
+        add_waiter(tracer, false, on_answer, context);
 }
 
 /* ---- detaching ---- */
@@ -480,8 +484,8 @@ void tracing_detach(struct tracing *tracing, const struct trace_request *request
         answer_error(on_answer, context, -ESRCH, "no tracer is attached to it");
         return;
     }
-    wait_for(tracer, true, on_answer, context);
-    stop(tracer, TRACE_DETACH_MSEC);
+    add_waiter(tracer, true, on_answer, context);
+    stop_tracer(tracer, TRACE_DETACH_MSEC);
 }
 
 void tracing_release(struct tracing *tracing, const struct run *run, pid_t pid)
@@ -489,30 +493,32 @@ void tracing_release(struct tracing *tracing, const struct run *run, pid_t pid)
     struct tracer *tracer = find_tracer(tracing, pid);
 
     if (tracer && tracer->run && tracer->run->run == run)
-        stop(tracer, TRACE_DETACH_MSEC);
+        stop_tracer(tracer, TRACE_DETACH_MSEC);
 }
 
 void tracing_detach_all(struct tracing *tracing)
 {
     tracing->is_stopping = true;
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
-        stop(tracer, TRACE_LAST_WAIT_MSEC);
+        stop_tracer(tracer, TRACE_LAST_WAIT_MSEC);
 }
 
-/* Processes that it left belong to no run. Runs that were started in it continue. */
+/* The tracers of runs that were started in this run continue. */
 void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_counted)
 {
     for (struct tracer *tracer = tracing->tracers; tracer; tracer = tracer->next)
         if (tracer->run && tracer->run->run == run)
-            stop(tracer, TRACE_DETACH_MSEC);
-    traced_runs_over(&tracing->runs, run, is_counted);
+            stop_tracer(tracer, TRACE_DETACH_MSEC);
+    traced_runs_end_run(&tracing->runs, run, is_counted);
 }
 
 /* ---- members ---- */
 
-/* Returns whether the result is final: it is traced, or cannot be. Without room, or while its
- * tracer ends, the next call tries again. */
-static bool follow(struct tracing *tracing, const struct member *member)
+/* Attaches a tracer to a new member. Returns whether the result is final: the member is traced, or
+ * cannot be. If the limit of tracers is reached, or its tracer is ending, the next call tries
+ * again.
+ */
+static bool follow_member(struct tracing *tracing, const struct member *member)
 {
     struct trace_target target;
     struct tracer *tracer = NULL;
@@ -523,11 +529,11 @@ static bool follow(struct tracing *tracing, const struct member *member)
     if (covering)
         return !covering->is_ending;
     if (r == 0)
-        r = attach(tracing, &target, NULL, &tracer, reason);
+        r = start_tracer(tracing, &target, NULL, &tracer, reason);
     if (tracer)
         tracer->was_followed = true;
     else if (r != -ESRCH && r != -EAGAIN)
-        note_failure(tracing, reason);
+        count_failure(tracing, reason);
     return r != -EAGAIN;
 }
 
@@ -541,7 +547,7 @@ void tracing_follow(struct tracing *tracing)
         return;
     while ((member = registry_next(tracing->options.registry, member)))
         if (!member->was_followed && !member->has_ended)
-            member->was_followed = follow(tracing, member);
+            member->was_followed = follow_member(tracing, member);
 }
 
 /* ---- state ---- */
@@ -564,9 +570,9 @@ size_t tracing_pids(const struct tracing *tracing, pid_t into[static TRACERS_MAX
     return count;
 }
 
-uint64_t tracing_failures(const struct tracing *tracing, const char **ret_words)
+uint64_t tracing_failures(const struct tracing *tracing, const char **ret_reason)
 {
-    *ret_words = tracing->failure;
+    *ret_reason = tracing->failure;
     return tracing->failures;
 }
 
@@ -587,8 +593,8 @@ const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t
     return process && clock_mono_ns() - process->reported_ns < fresh_ns ? &process->calls : NULL;
 }
 
-/* The start of a member that was in no snapshot is unknown. Its pid identifies it: only processes
- * of the last snapshot, or traced since, are remembered. */
+/* The start time of a member that was in no snapshot is unknown. Then its pid identifies it: only
+ * processes of the last snapshot, or traced since, are remembered. */
 void tracing_ended(struct tracing *tracing, const struct member *member)
 {
     const struct traced_process *process =
@@ -614,7 +620,7 @@ int tracing_fill_run(const struct tracing *tracing, const struct run *run, struc
     const struct traced_run *traced = traced_runs_find(&tracing->runs, run);
 
     *ret = (struct run_syscalls){0};
-    /* Calls before it was attached are missing. */
+    /* Calls before the tracer attached are missing. */
     return traced
                ? syscall_profile_fill_run(&traced->calls, SYSCALLS_STRACE, LOWER_BOUND, arena, ret)
                : 0;

@@ -25,7 +25,7 @@ struct tracing;
 #define TRACE_WAITERS_MAX 16
 /* A full trace ends at this size. */
 #define TRACE_FILE_MAX_BYTES (UINT64_C(1) << 30)
-/* How long attaching may take, how long detaching may take before strace is killed, and the same
+/* How long attaching may take; how long detaching may take before strace is killed; and the latter
  * when sonde stops. */
 #define TRACE_ATTACH_MSEC    5000
 #define TRACE_DETACH_MSEC    5000
@@ -34,15 +34,16 @@ struct tracing;
 struct tracing_options {
     struct helpers *helpers;
     struct registry *registry;
+    /* A tracer has reported the calls of a process. */
     void (*on_traced)(void *context, const struct traced *traced);
-    /* A tracer reported after the end of its run: all counts of the run. */
+    /* A tracer reported after the end of its run; `calls` are all counts of the run. */
     void (*on_late)(void *context, const char *run_id, const struct syscall_profile *calls);
     void *context;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int tracing_new(const struct tracing_options *options, struct tracing **ret);
-/* Answers the waiting requests and frees all; the caller closes the helpers. */
+/* Answers the waiting requests and frees everything; the caller closes the helpers. */
 void tracing_free(struct tracing *tracing);
 
 struct trace_request {
@@ -61,45 +62,47 @@ struct trace_answer {
 
 typedef void (*trace_fn)(void *context, const struct trace_answer *answer);
 
-/* Attaches a tracer that counts, or writes each call to a new file, created with the rights of the
- * owner of the process. Answers once it is attached or has failed, perhaps before the call returns.
- * Success if the calls are counted already. -EACCES: not that user's process. */
+/* Attaches a tracer that counts calls, or one that writes each call to a new file, created with the
+ * rights of the owner of the process. Calls `on_answer` once it is attached or has failed, perhaps
+ * before this function returns. Succeeds if the calls are already counted. The error is -EACCES if
+ * the process belongs to another user. */
 void tracing_attach(struct tracing *tracing, const struct trace_request *request,
                     trace_fn on_answer, void *context);
-/* Answers once it is detached; -ESRCH if no tracer of that user's is attached to that process. */
+/* Detaches a tracer. Calls `on_answer` once it is detached; the error is -ESRCH if no tracer is
+ * attached to that process of that user. */
 void tracing_detach(struct tracing *tracing, const struct trace_request *request,
                     trace_fn on_answer, void *context);
-/* Cancels the answer to this context. */
+/* Cancels the calls of `on_answer` with this context. */
 void tracing_cancel(struct tracing *tracing, const void *context);
 /* Detaches the tracer of a process of that run, if there is one. */
 void tracing_release(struct tracing *tracing, const struct run *run, pid_t pid);
 
 /* Attaches to members that are new since the last call, unless they are traced already. */
 void tracing_follow(struct tracing *tracing);
-/* The run is over: its tracers detach. `is_counted`: the kernel counted all its calls, so that
- * later reports of tracers are ignored. */
+/* Detaches the tracers of a run that is over. `is_counted`: the kernel counted all its calls, so
+ * that later reports of tracers are ignored. */
 void tracing_end_run(struct tracing *tracing, const struct run *run, bool is_counted);
 
-/* Detaches all, within TRACE_LAST_WAIT_MSEC; no others are attached afterwards. */
+/* Detaches all tracers, within TRACE_LAST_WAIT_MSEC; no others are attached afterwards. */
 void tracing_detach_all(struct tracing *tracing);
 
 size_t tracing_count(const struct tracing *tracing);
-/* Writes their pids and returns how many. */
+/* Writes the pids of the tracers and returns their number. */
 size_t tracing_pids(const struct tracing *tracing, pid_t into[static TRACERS_MAX]);
 
-/* Recent counts of that very process; NULL: none. */
+/* Returns the recent counts of a process; NULL if there are none. */
 const struct syscall_profile *tracing_calls(const struct tracing *tracing, pid_t pid,
                                             uint64_t start_ticks);
-/* A member has ended: reports its earlier counts again, with its end. */
+/* Reports the earlier counts of a member that has ended again, for the event of its end. */
 void tracing_ended(struct tracing *tracing, const struct member *member);
-/* Fills the rows of a snapshot. 0 or -ENOMEM. */
+/* Fills the rows of a snapshot. Returns 0 or -ENOMEM. */
 int tracing_fill(struct tracing *tracing, struct snapshot *snapshot);
-/* All counts of a run so far; lists are placed in `arena`. *ret is all unknown without any. 0 or
- * -ENOMEM. */
+/* Fills in all counts of a run so far; unknown if there are none. Lists are placed in `arena`.
+ * Returns 0 or -ENOMEM. */
 int tracing_fill_run(const struct tracing *tracing, const struct run *run, struct arena *arena,
                      struct run_syscalls *ret);
 
-/* The path of strace; NULL: not installed. */
+/* Returns the path of strace; NULL if it is not installed. */
 const char *tracing_program(struct tracing *tracing);
-/* How many members tracing_follow() could not trace, with the last reason. */
-uint64_t tracing_failures(const struct tracing *tracing, const char **ret_words);
+/* Returns the number of members that tracing_follow() could not trace, and the last reason. */
+uint64_t tracing_failures(const struct tracing *tracing, const char **ret_reason);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "model/record-copy.h"
 
@@ -14,16 +15,11 @@ void kept_anomalies_done(struct kept_anomalies *kept)
     kept->replaced = 0;
 }
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-/* The key of an episode in the store. */
-static bool is_same(const struct anomaly *a, const struct anomaly *b)
+/* Compares the columns that identify an episode in the store. */
+static bool is_same_episode(const struct anomaly *a, const struct anomaly *b)
 {
     return a->timestamp == b->timestamp && a->pid == b->pid &&
-           is_same_text(a->anomaly_type, b->anomaly_type) && is_same_text(a->run_id, b->run_id);
+           text_is_same(a->anomaly_type, b->anomaly_type) && text_is_same(a->run_id, b->run_id);
 }
 
 static int copy_all(const struct anomaly *from, size_t count, struct arena *arena,
@@ -36,7 +32,7 @@ static int copy_all(const struct anomaly *from, size_t count, struct arena *aren
     return r;
 }
 
-/* Drops unused texts: episodes that change while a disk is full must not fill the memory. */
+/* Drops unused texts, so that episodes that change while a disk is full do not fill the memory. */
 static int compact(struct kept_anomalies *kept)
 {
     struct anomaly *items = malloc(kept->capacity * sizeof(*items));
@@ -56,7 +52,8 @@ static int compact(struct kept_anomalies *kept)
     return 0;
 }
 
-static int replace(struct kept_anomalies *kept, struct anomaly *older, const struct anomaly *newer)
+static int replace_anomaly(struct kept_anomalies *kept, struct anomaly *older,
+                           const struct anomaly *newer)
 {
     struct anomaly copy;
 
@@ -76,13 +73,13 @@ static int replace(struct kept_anomalies *kept, struct anomaly *older, const str
     return 0;
 }
 
-static int add(struct kept_anomalies *kept, const struct anomaly *newer)
+static int add_anomaly(struct kept_anomalies *kept, const struct anomaly *newer)
 {
     struct anomaly copy;
 
     for (size_t i = 0; i < kept->count; i++)
-        if (is_same(&kept->items[i], newer))
-            return replace(kept, &kept->items[i], newer);
+        if (is_same_episode(&kept->items[i], newer))
+            return replace_anomaly(kept, &kept->items[i], newer);
     if (kept->count >= KEPT_ANOMALIES_MAX)
         return -ENOBUFS;
     int r = record_copy(&anomaly_record, newer, &kept->arena, &copy);
@@ -94,7 +91,7 @@ size_t kept_anomalies_add(struct kept_anomalies *kept, const struct anomaly_list
     size_t lost = 0;
 
     for (size_t i = 0; i < anomalies->count; i++)
-        lost += add(kept, &anomalies->items[i]) < 0;
+        lost += add_anomaly(kept, &anomalies->items[i]) < 0;
     return lost;
 }
 

@@ -1,5 +1,5 @@
-/* Anomalies of ticks that were lost: kept for the next tick that is not, because they are reported
- * only once. A newer report of an episode replaces the older one, so that there is one per episode,
+/* The anomalies of lost ticks. Each is reported only once, so they are kept for the next tick that
+ * is stored. A newer report of an episode replaces the older one, so that there is one per episode,
  * and KEPT_ANOMALIES_MAX at most. */
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #define KEPT_ANOMALIES_MAX 256
 
-/* Zero-initialised is empty. */
+/* A zero-initialised struct is empty and valid. */
 struct kept_anomalies {
     struct anomaly *items;
     size_t count;
@@ -18,8 +18,9 @@ struct kept_anomalies {
 
 void kept_anomalies_done(struct kept_anomalies *kept);
 
-/* Copies them. Returns how many were lost for lack of room or memory. */
+/* Copies the anomalies. Returns how many were lost for lack of room or memory. */
 size_t kept_anomalies_add(struct kept_anomalies *kept, const struct anomaly_list *anomalies);
 
-/* Moves them before those of the box, and is empty then; without memory they stay. */
+/* Moves the kept anomalies into the box, before those that it has. Without memory they stay here.
+ */
 void kept_anomalies_move(struct kept_anomalies *kept, struct tick_box *box);

@@ -1,4 +1,4 @@
-/* One message for the store, complete, so that it can wait in a queue. */
+/* One message for the store. It owns all its data, so that it can wait in a queue. */
 #pragma once
 
 #include <sys/queue.h>
@@ -29,24 +29,25 @@ struct store_message {
     char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* the name that the store gave to a run that began */
 };
 
-/* The tick takes ownership of the box, unless it returns NULL; the others copy their arguments.
- * NULL without memory. */
+/* Make a message; NULL without memory. A tick's message takes ownership of the box, unless it is
+ * NULL; the others copy their arguments. */
 struct store_message *store_message_of_tick(struct tick_box *box);
 struct store_message *store_message_of_job(enum store_message_kind kind, const struct job *job);
 struct store_message *store_message_of_sheet(const struct sheet *sheet);
-/* Once written, it must stay valid until the store is closed or gets the next one. */
+/* After it was written, the caller must not free this message until the store is closed or has the
+ * next settings. */
 struct store_message *store_message_of_settings(const struct text_list *redact,
                                                 const struct retention_config *retention);
 struct store_message *store_message_of_patterns(const char *pattern_type,
                                                 const struct pattern_list *patterns);
-/* NULL is fine. */
+/* NULL is allowed. */
 void store_message_free(struct store_message *message);
 
-/* Returns its size in memory, without the box. */
+/* Returns the size of the message in memory, without the box. */
 size_t store_message_bytes(const struct store_message *message);
 
-/* Returns whether it may be dropped if it cannot be written: later messages make up for it. */
+/* Returns whether the message may be dropped if it cannot be written: later messages replace it. */
 bool store_message_is_droppable(const struct store_message *message);
 
-/* Returns what the called function of the store returns. */
+/* Writes the message. Returns what the called function of the store returns. */
 int store_message_write(struct store_message *message, struct store *store);

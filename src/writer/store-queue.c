@@ -35,7 +35,7 @@ bool store_queue_push_tick(struct store_queue *queue, struct tick_box *box)
 
     memcpy(queue->beside_run, box->tick.beside_run, sizeof(queue->beside_run));
     if (!message) {
-        store_queue_lose(queue, box);
+        store_queue_count_lost(queue, box);
         return false;
     }
     store_queue_move_loss(queue, box);
@@ -81,8 +81,8 @@ void store_queue_clear(struct store_queue *queue)
 
 /* ---- losses ---- */
 
-/* Anomalies that can never be stored count as lost events. */
-static void lose_anomalies(struct store_queue *queue, const struct anomaly_list *anomalies)
+/* Keeps the anomalies of a lost tick; those that can never be stored count as lost events. */
+static void keep_anomalies(struct store_queue *queue, const struct anomaly_list *anomalies)
 {
     size_t lost =
         queue->is_closed ? anomalies->count : kept_anomalies_add(&queue->anomalies, anomalies);
@@ -92,14 +92,14 @@ static void lose_anomalies(struct store_queue *queue, const struct anomaly_list 
         tick_loss_add_anomalies(&queue->loss, anomalies, lost);
 }
 
-void store_queue_lose(struct store_queue *queue, const struct tick_box *box)
+void store_queue_count_lost(struct store_queue *queue, const struct tick_box *box)
 {
     tick_loss_add_gaps(&queue->loss, box);
     tick_loss_add(&queue->loss, box);
     tick_loss_add(&queue->episode, box);
     queue->dropped += tick_stored_snapshot(&box->tick) != NULL;
     queue->events_lost += box->tick.events.count;
-    lose_anomalies(queue, &box->tick.anomalies);
+    keep_anomalies(queue, &box->tick.anomalies);
 }
 
 void store_queue_close(struct store_queue *queue)
@@ -111,7 +111,7 @@ void store_queue_close(struct store_queue *queue)
     kept_anomalies_done(&queue->anomalies);
     TAILQ_FOREACH (message, &queue->messages, neighbours)
         if (message->box)
-            store_queue_lose(queue, message->box);
+            store_queue_count_lost(queue, message->box);
 }
 
 void store_queue_add_waiting(const struct store_queue *queue, uint64_t *snapshots, uint64_t *events)

@@ -1,9 +1,9 @@
 /* The queue of messages to be written, in their order, and the count of those that were lost.
  *
- * Bounded: a tick that comes while STORE_QUEUE_MAX ticks wait is dropped and counted; the next tick
- * carries the loss as a gap, with the anomalies of the dropped ones. Jobs, steps and settings are
- * never dropped, only counted: their senders check the load first. Not locked; the owner has a
- * lock. */
+ * The queue is bounded: a tick that comes while STORE_QUEUE_MAX ticks wait is dropped and counted;
+ * the next tick carries the loss as a gap, with the anomalies of the dropped ticks. Jobs, steps and
+ * settings are never dropped; their bytes are counted, and their senders check the load first. The
+ * owner of the queue locks it. */
 #pragma once
 
 #include "writer/kept-anomalies.h"
@@ -19,7 +19,7 @@ struct store_queue {
     bool is_closed; /* nothing is written any more */
 
     struct tick_loss loss;           /* not yet stored as a gap */
-    struct tick_loss episode;        /* since the last success */
+    struct tick_loss episode;        /* lost since write errors began */
     const char *loss_reason;         /* why ticks are lost */
     char beside_run[UUID_TEXT_SIZE]; /* of the latest tick */
     struct kept_anomalies anomalies;
@@ -34,24 +34,25 @@ void store_queue_done(struct store_queue *queue);
 bool store_queue_push_tick(struct store_queue *queue, struct tick_box *box);
 void store_queue_push(struct store_queue *queue, struct store_message *message);
 
-/* NULL if empty. */
+/* Returns the first message, which stays in the queue; NULL if the queue is empty. */
 struct store_message *store_queue_first(const struct store_queue *queue);
-/* Removes waiting patterns that newer ones replace and returns them to the caller; NULL: none.
- * Skips the first message, which may be being written. */
+/* Removes a waiting message of patterns, which newer patterns replace. The caller owns it; NULL if
+ * there is none. Skips the first message, which may be being written. */
 struct store_message *store_queue_remove_patterns(struct store_queue *queue);
 /* The caller owns the message afterwards. */
 void store_queue_remove(struct store_queue *queue, struct store_message *message);
 
 /* Counts a tick as lost, whether or not it was queued. */
-void store_queue_lose(struct store_queue *queue, const struct tick_box *box);
-/* From now on nothing is written: counts the waiting ticks, and all that come, as lost. The
- * messages stay. */
+void store_queue_count_lost(struct store_queue *queue, const struct tick_box *box);
+/* Notes that nothing is written from now on: counts the waiting ticks, and all later ones, as lost.
+ * The messages stay in the queue. */
 void store_queue_close(struct store_queue *queue);
 /* Adds the snapshots and events that would be lost if nothing more is written; does not count them
  * as lost. */
 void store_queue_add_waiting(const struct store_queue *queue, uint64_t *snapshots,
                              uint64_t *events);
+/* Frees all messages. */
 void store_queue_clear(struct store_queue *queue);
 
-/* Adds the loss to the box; without memory the next tick gets it. */
+/* Moves the loss into the box, as gaps and anomalies; without memory the next tick gets it. */
 void store_queue_move_loss(struct store_queue *queue, struct tick_box *box);

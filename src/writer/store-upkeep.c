@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-/* After it was cut short because ticks were waiting. */
+/* Time to the next retention after one was interrupted because ticks were waiting. */
 #define RETAIN_AGAIN_NS NS_PER_SEC
 /* The slice at the end of a run: too short to be noticed, long enough to make progress. */
 #define RETAIN_SLICE_NS (20 * NS_PER_MSEC)

@@ -8,11 +8,11 @@
 
 /* A full disk stays full until a person makes room: retrying every few seconds is enough. */
 #define RETRY_NS (5 * NS_PER_SEC)
-/* The store has waited itself before it returns -EBUSY. */
+/* Short, because the store itself has waited before it returns -EBUSY. */
 #define RETRY_BUSY_NS   (NS_PER_SEC / 4)
 #define RETAIN_EVERY_NS (3600 * NS_PER_SEC)
 
-/* Acceptable at the end of a command. */
+/* A delay that is acceptable at the end of a command. */
 #define STOP_NS (3 * NS_PER_SEC)
 
 static int copy_patterns(const struct text_list *patterns, struct arena *arena,

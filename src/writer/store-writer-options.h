@@ -3,6 +3,6 @@
 
 #include "writer/store-writer.h"
 
-/* All texts are placed in `arena`; a pace of 0 becomes the default. 0 or -ENOMEM. */
+/* All texts are placed in `arena`; a pace of 0 becomes the default. Returns 0 or -ENOMEM. */
 int store_writer_options_copy(const struct store_writer_options *options, struct arena *arena,
                               struct store_writer_options *ret);

@@ -11,7 +11,7 @@
 struct store_writer {
     /* read-only once the thread runs */
     struct store_writer_options options;
-    struct arena arena; /* owns what they point to */
+    struct arena arena; /* owns the data of the options */
     pthread_t thread;
 
     /* shared, under the lock */
@@ -22,13 +22,13 @@ struct store_writer {
     bool is_stopping;
     uint64_t stop_by_ns; /* monotonic deadline of all work */
     bool is_open;
-    bool is_held;
-    bool is_busy;
-    bool was_heavy; /* since the queue was last empty */
-    bool is_done;
+    bool is_held;      /* store_writer_hold() */
+    bool is_busy;      /* the thread uses the database */
+    bool was_heavy;    /* the load was heavy since the queue was last empty */
+    bool is_done;      /* the thread has ended */
     bool is_abandoned; /* the thread frees the writer if it ends after all */
     struct store_report report;
-    struct store_error current; /* the error that lasts; empty: none */
+    struct store_error current; /* the current error; empty: none */
 
     /* used by the thread only */
     struct store *store;
@@ -40,5 +40,5 @@ struct store_writer {
 
 /* The thread: opens the store, and writes the queue until the writer stops. */
 void *writer_thread_run(void *writer);
-/* After the thread has ended, or before it is started. */
+/* Frees the writer, after the thread has ended or before it is started. */
 void store_writer_free(struct store_writer *writer);

@@ -13,8 +13,8 @@
 #include "writer/store-writer-options.h"
 #include "writer/store-writer-parts.h"
 
-/* SQLite needs most of it, some 50 KiB. Untouched pages cost nothing, and sanitizers multiply it.
- */
+/* SQLite needs most of the stack, some 50 KiB, and sanitizers multiply that. Untouched pages cost
+ * nothing. */
 #define STACK_BYTES (512 * 1024)
 /* How many times pace.stop_ns to wait for a thread that still uses CPU time. */
 #define STOP_TIMES_MAX 10
@@ -202,7 +202,7 @@ bool store_writer_wait(struct store_writer *writer, uint64_t max_ns)
     uint64_t now_ns = clock_mono_ns(), until_ns = now_ns + max_ns;
 
     pthread_mutex_lock(&writer->lock);
-    uint64_t last = writer->queue.pushed; /* others wait for what they add */
+    uint64_t last = writer->queue.pushed; /* does not wait for messages that are added later */
     while ((!writer->is_open || writer->queue.removed < last) && !writer->is_done &&
            now_ns < until_ns) {
         cond_wait_until(&writer->rest, &writer->lock, MIN(now_ns + WAIT_STEP_NS, until_ns));
@@ -217,7 +217,7 @@ void store_writer_report(struct store_writer *writer, struct store_report *ret)
 {
     pthread_mutex_lock(&writer->lock);
     fill_report(writer, ret);
-    /* The current error, not one that is over. */
+    /* Replaces the reason of an earlier loss, whose error may be over. */
     if (!writer->report.error[0])
         snprintf(ret->error, sizeof(ret->error), "%s", writer->current.text);
     pthread_mutex_unlock(&writer->lock);
@@ -266,8 +266,9 @@ void store_writer_stop(struct store_writer *writer, struct store_report *ret)
     pthread_cond_signal(&writer->wake);
     bool is_done = await_end(writer, now_ns + STOP_TIMES_MAX * options.pace.stop_ns);
     if (!is_done) {
-        /* The thread hangs in a system call. If that returns after all, the thread writes what
-         * waits, or stores it as a gap: only the report counts it as lost, not the queue. */
+        /* The thread hangs in a system call. If that call returns after all, the thread writes the
+         * waiting messages, or stores their loss as a gap. So only the report counts them as lost,
+         * not the queue. */
         writer->is_abandoned = true;
         write_errors_silence(&writer->errors);
         snprintf(writer->report.error, sizeof(writer->report.error),

@@ -3,10 +3,11 @@
  * Ticks, runs and steps are handed over completely and written in their order. The queue is
  * bounded: while the disk is full, hangs or is too slow, further ticks are dropped and counted. The
  * writer retries without limit; the loss is then stored as a gap, with the anomalies of the dropped
- * ticks. A database that is damaged, foreign or unreachable is given up, with the reason.
+ * ticks. If the database is damaged, not sonde's or unreachable, the writer reports the reason and
+ * stores nothing more.
  *
- * Call these from one thread, except where noted. Only store_writer_stop(), store_writer_wait() and
- * store_writer_hold() wait, for a bounded time. */
+ * Call these functions from one thread, except where noted. Only store_writer_stop(),
+ * store_writer_wait() and store_writer_hold() wait, for a bounded time. */
 #pragma once
 
 #include "model/tick-box.h"
@@ -25,10 +26,10 @@
 /* Timeouts of the writer; tests use shorter ones. */
 struct store_pace {
     uint64_t retry_ns;        /* between two attempts at a full disk */
-    uint64_t retry_busy_ns;   /* … at a database that another writer held too long */
-    uint64_t retain_every_ns; /* retention, at most */
-    uint64_t stop_ns; /* until a hanging disk is abandoned; ten times as long while the thread uses
-                         CPU time */
+    uint64_t retry_busy_ns;   /* between two attempts while another writer holds the database */
+    uint64_t retain_every_ns; /* between two runs of retention */
+    uint64_t stop_ns; /* until a hanging disk is abandoned; up to ten times as long while the thread
+                         uses CPU time */
 };
 
 struct store_writer_options {
@@ -48,15 +49,16 @@ struct store_report {
     uint64_t stored;                        /* snapshots */
     uint64_t dropped;                       /* snapshots */
     uint64_t events_lost;                   /* including anomalies that could not be kept */
-    char error[sizeof(struct store_error)]; /* why not all is stored; empty: all is */
+    char error[sizeof(struct store_error)]; /* why data was not stored; empty: all was stored */
 };
 
 struct store_writer;
 
-/* The thread opens the store, and reports an unusable one by on_notice. 0 or a negative errno. */
+/* Starts the thread, which opens the store and reports an unusable one by on_notice. Returns 0 or a
+ * negative errno. */
 int store_writer_start(const struct store_writer_options *options, struct store_writer **ret);
 
-/* Takes ownership of the box in any case. */
+/* Queues a tick, and takes ownership of the box in any case. */
 void store_writer_tick(struct store_writer *writer, struct tick_box *box);
 
 enum store_load {
@@ -65,20 +67,21 @@ enum store_load {
     STORE_LOAD_FULL,
 };
 
-/* Returns how much data about jobs and steps waits. For any thread. */
+/* Returns how much data about jobs and steps is waiting to be written. For any thread. */
 enum store_load store_writer_load(struct store_writer *writer);
 
-/* Arguments are copied, and never dropped: what has begun can end. 0 or -ENOMEM. */
+/* Queue a copy of the argument. These messages are never dropped, so that a run that has begun can
+ * end. Return 0 or -ENOMEM. */
 int store_writer_begin_job(struct store_writer *writer, const struct job *job);
 int store_writer_finish_job(struct store_writer *writer, const struct job *job);
 int store_writer_sheet(struct store_writer *writer, const struct sheet *sheet);
 
-/* See store_configure(); copies both. 0 or -ENOMEM. */
+/* See store_configure(); copies both. Returns 0 or -ENOMEM. */
 int store_writer_configure(struct store_writer *writer, const struct text_list *redact,
                            const struct retention_config *retention);
 
-/* See store_renew_patterns(); copies both. They replace those that still wait. For any thread. 0 or
- * -ENOMEM. */
+/* See store_renew_patterns(); copies both. Newer patterns replace those that still wait in the
+ * queue. For any thread. Returns 0 or -ENOMEM. */
 int store_writer_renew_patterns(struct store_writer *writer, const char *pattern_type,
                                 const struct pattern_list *patterns);
 
@@ -90,11 +93,11 @@ bool store_writer_wait(struct store_writer *writer, uint64_t max_ns);
  * writer exists. */
 void store_writer_report(struct store_writer *writer, struct store_report *ret);
 
-/* Nothing is written between the two, so that a stopped process does not keep the database locked.
- */
+/* Between hold and release nothing is written, so that a process that is stopped (SIGSTOP) does not
+ * keep the database locked. */
 void store_writer_hold(struct store_writer *writer);
 void store_writer_release(struct store_writer *writer);
 
-/* Writes what waits, closes the store and ends the thread, or abandons it if the disk hangs. Frees
- * the writer. */
+/* Writes the waiting messages, closes the store and ends the thread, or abandons the thread if the
+ * disk hangs. Frees the writer. *ret is its final state. */
 void store_writer_stop(struct store_writer *writer, struct store_report *ret);

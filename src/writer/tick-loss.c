@@ -23,7 +23,7 @@ static void add_time(struct tick_loss *loss, double from, double to)
     loss->has_time = true;
 }
 
-/* The loss in a gap that is lost itself counts again. */
+/* Adds the loss that a lost gap contains. */
 static void add_gap_of(struct tick_loss *loss, const struct gap *gap)
 {
     if (gap->kind == GAP_CLOCK_STEP || !real_is_known(gap->timestamp))
@@ -57,7 +57,8 @@ void tick_loss_add(struct tick_loss *loss, const struct tick_box *box)
 void tick_loss_add_anomalies(struct tick_loss *loss, const struct anomaly_list *anomalies,
                              size_t lost)
 {
-    /* They were found when their tick was taken; they may have begun long before. */
+    /* The time of the tick is more exact than that of an anomaly, which may have begun long before.
+     */
     if (!loss->has_time && anomalies->count) {
         double when = anomalies->items[anomalies->count - 1].timestamp;
         add_time(loss, when, when);

@@ -1,8 +1,7 @@
 #include "writer/write-errors.h"
 
-#include <stdarg.h>
-
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -20,16 +20,19 @@ void write_errors_notify(struct write_errors *errors, const char *format, ...) _
 /* Drops all further notices. For any thread. */
 void write_errors_silence(struct write_errors *errors);
 
-/* Returns the reason of a gap for this error. */
+/* Returns the reason that a gap has for this error. */
 const char *write_errors_reason(int error);
-/* Returns whether the error must be reported: none, or a lesser one, was. */
+/* Returns whether the error must be reported, because no error, or only a slow disk, was. */
 bool write_errors_is_new(const struct write_errors *errors, int error);
+/* Reports that errors have begun. */
 void write_errors_begin(struct write_errors *errors, int error, const char *message);
+/* Reports that errors have ended, and the loss. */
 void write_errors_end(struct write_errors *errors, const struct tick_loss *loss,
                       double interval_seconds);
+/* Reports a loss, with `before` and `after` around it. */
 void write_errors_report_loss(struct write_errors *errors, const char *before,
                               const struct tick_loss *loss, double interval_seconds,
                               const char *after);
 
-/* After a tick: reports a change of the log's state. */
+/* Reports that writing to the JSONL log has failed (`error`) or works again (0), if that is new. */
 void write_errors_check_log(struct write_errors *errors, const char *path, int error);

@@ -1,6 +1,6 @@
 /* The thread that writes the queue to the store. A message stays at the head of the queue until it
- * is written, so that retries keep the order. persist() handles failures; write-errors has the
- * notices, store-upkeep the schedule of maintenance. */
+ * is written, so that retries keep the order. write_with_retries() handles failures; write-errors
+ * has the notices, store-upkeep the schedule of maintenance. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -49,7 +49,9 @@ static int open_store(struct store_writer *writer)
     return r;
 }
 
-static void note_written(struct store_writer *writer, const struct store_message *message)
+/* After a message was written: records and reports the name of a new run, and checks the JSONL log.
+ */
+static void report_written(struct store_writer *writer, const struct store_message *message)
 {
     if (message->kind == STORE_MESSAGE_BEGIN_JOB) {
         pthread_mutex_lock(&writer->lock);
@@ -82,8 +84,8 @@ static void end_work(struct store_writer *writer)
     pthread_mutex_unlock(&writer->lock);
 }
 
-/* The database was removed: a daemon makes a new one. */
-static int recreate(struct store_writer *writer, struct store_message *message)
+/* Opens a new database and writes the message to it, because the old one was removed. */
+static int recreate_store(struct store_writer *writer, struct store_message *message)
 {
     write_errors_notify(&writer->errors, "%s; creating a new one", writer->error.text);
     store_close(TAKE_PTR(writer->store));
@@ -93,9 +95,9 @@ static int recreate(struct store_writer *writer, struct store_message *message)
     return r;
 }
 
-/* Opens the store if needed, and writes the message (NULL: none). 0 or a negative errno, with the
- * text in writer->error. */
-static int attempt(struct store_writer *writer, struct store_message *message)
+/* Opens the store if needed, and writes the message (NULL: none). Returns 0 or a negative errno,
+ * with the text in writer->error. */
+static int try_write(struct store_writer *writer, struct store_message *message)
 {
     int reported = writer->errors.error;
 
@@ -103,8 +105,8 @@ static int attempt(struct store_writer *writer, struct store_message *message)
     int r = writer->store ? 0 : open_store(writer);
     if (r == 0 && message) {
         r = store_message_write(message, writer->store);
-        /* Once each time that the disk gets full, and not with every tick while it is nearly full.
-         */
+        /* Makes room once each time that the disk gets full, not at every tick while it is nearly
+         * full. */
         if (r == -ENOSPC && (!reported || reported == -ETIME) &&
             store_upkeep_may_make_room(&writer->upkeep, writer->options.pace.retry_ns) &&
             store_make_room(writer->store, ns_to_sec(clock_real_ns())) == 0)
@@ -113,7 +115,7 @@ static int attempt(struct store_writer *writer, struct store_message *message)
             snprintf(writer->error.text, sizeof(writer->error.text), "%s",
                      store_error(writer->store));
         if (r == -ESTALE && writer->options.store.is_long_lived)
-            r = recreate(writer, message);
+            r = recreate_store(writer, message);
     }
     end_work(writer);
     return r;
@@ -135,15 +137,16 @@ static void report_error(struct store_writer *writer, int error, const char *mes
         write_errors_begin(&writer->errors, error, message);
 }
 
-/* A message was written; `loss` is what was lost before. Errors are over when the queue is empty,
- * because then no more is lost. */
-static void note_success(struct store_writer *writer, bool is_empty, const struct tick_loss *loss)
+/* After a message was written: reports that errors have ended. They have when the queue is empty,
+ * because then no more is lost. `loss` is what was lost before. */
+static void report_recovery(struct store_writer *writer, bool is_empty,
+                            const struct tick_loss *loss)
 {
     if (!tick_loss_is_empty(loss))
         report_error(writer, -ETIME, "the disk is too slow to store every snapshot");
     if (!writer->errors.error || !is_empty) /* a loss without a notice is reported at the end */
         return;
-    /* Before the notice: a caller that reacts to it finds no error any more. */
+    /* Cleared before the notice, so that a caller that reacts to it finds no error any more. */
     pthread_mutex_lock(&writer->lock);
     writer->queue.episode = (struct tick_loss){0};
     writer->current.text[0] = '\0';
@@ -151,7 +154,7 @@ static void note_success(struct store_writer *writer, bool is_empty, const struc
     write_errors_end(&writer->errors, loss, writer->queue.interval_seconds);
 }
 
-/* Stops storing for good. */
+/* Stops storing for good, and reports the reason. */
 static void give_up(struct store_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
@@ -190,18 +193,18 @@ static bool is_temporary(int error)
     return error == -ENOSPC || error == -EBUSY;
 }
 
-/* Writes a message, with retries; NULL: opens the store. Returns 0, 1 if it was left out, or a
- * negative errno: then storing is given up. */
-static int persist(struct store_writer *writer, struct store_message *message)
+/* Writes a message, with retries; NULL: only opens the store. Returns 0, 1 if the message was left
+ * out, or a negative errno after which the caller stops storing. */
+static int write_with_retries(struct store_writer *writer, struct store_message *message)
 {
     for (unsigned tries = 1;; tries++) {
         bool was_stopping = is_stopping(writer);
-        int r = attempt(writer, message);
+        int r = try_write(writer, message);
         if (r == 0)
             return 0;
         bool is_final = !is_temporary(r) && (!writer->store || r == -EBADMSG);
-        /* At the end, a full disk gets one more attempt; another writer may still finish.
-         * stop_by_ns does not change any more. */
+        /* While the writer stops, a full disk gets one more attempt; if another writer holds the
+         * database, there are attempts until stop_by_ns, which does not change any more. */
         bool has_time = r == -EBUSY &&
                         clock_mono_ns() + writer->options.pace.retry_busy_ns < writer->stop_by_ns;
         if (is_final || (was_stopping && !has_time))
@@ -237,21 +240,22 @@ static enum work await_work(struct store_writer *writer, struct store_message **
     return work;
 }
 
-/* 0, or a negative errno: then storing is given up. */
+/* Writes the first message and removes it from the queue. Returns 0, or a negative errno after
+ * which the caller stops storing. */
 static int write_next(struct store_writer *writer, struct store_message *message)
 {
     /* Once half of the time to stop is over, the rest is for the end of the run, which comes last.
      */
     bool is_left_out = store_message_is_droppable(message) && is_stopping(writer) &&
                        clock_mono_ns() + writer->options.pace.stop_ns / 2 >= writer->stop_by_ns;
-    int r = is_left_out ? 1 : persist(writer, message);
+    int r = is_left_out ? 1 : write_with_retries(writer, message);
     if (r < 0)
         return r;
 
     pthread_mutex_lock(&writer->lock);
     store_queue_remove(&writer->queue, message);
     if (r == 1 && message->box)
-        store_queue_lose(&writer->queue, message->box);
+        store_queue_count_lost(&writer->queue, message->box);
     else
         writer->report.stored += message->box && tick_stored_snapshot(&message->box->tick);
     bool is_empty = !store_queue_first(&writer->queue);
@@ -259,8 +263,8 @@ static int write_next(struct store_writer *writer, struct store_message *message
     struct tick_loss loss = writer->queue.episode;
     pthread_mutex_unlock(&writer->lock);
     if (r == 0) {
-        note_written(writer, message);
-        note_success(writer, is_empty, &loss);
+        report_written(writer, message);
+        report_recovery(writer, is_empty, &loss);
     }
     if (message->kind == STORE_MESSAGE_CONFIGURE) {
         /* The store refers to it; the previous one can be freed. */
@@ -269,25 +273,26 @@ static int write_next(struct store_writer *writer, struct store_message *message
         message = before;
     }
     store_message_free(message);
-    /* The C library keeps free memory between used blocks. */
+    /* The C library does not return free memory between used blocks by itself. */
     if (is_relieved)
         malloc_trim(0);
     return 0;
 }
 
-static void retain(struct store_writer *writer, bool at_the_end)
+static void run_retention(struct store_writer *writer, bool at_the_end)
 {
     begin_work(writer);
     int r = at_the_end ? store_upkeep_retain_slice(&writer->upkeep, writer->store)
                        : store_upkeep_retain(&writer->upkeep, writer->store,
                                              writer->options.pace.retain_every_ns);
     end_work(writer);
-    /* Write errors are reported where they cost a snapshot; another writer may do the retention. */
+    /* A full disk is reported when a snapshot is lost; if the database is busy, another writer may
+     * run the retention. */
     if (r < 0 && !is_temporary(r))
         write_errors_notify(&writer->errors, "retention failed: %s", store_error(writer->store));
 }
 
-/* A loss at the very end has no tick to carry it. */
+/* Stores and reports a loss after the last tick, which no other tick can carry. */
 static void write_last_loss(struct store_writer *writer)
 {
     _cleanup_(tick_box_freep) struct tick_box *box = tick_box_new();
@@ -316,7 +321,7 @@ static void write_last_loss(struct store_writer *writer)
 static int write_all(struct store_writer *writer)
 {
     struct store_message *message;
-    int r = persist(writer, NULL);
+    int r = write_with_retries(writer, NULL);
 
     pthread_mutex_lock(&writer->lock);
     writer->is_open = true;
@@ -324,10 +329,10 @@ static int write_all(struct store_writer *writer)
     while (r == 0) {
         switch (await_work(writer, &message)) {
         case WORK_WRITE: r = write_next(writer, message); break;
-        case WORK_RETAIN: retain(writer, false); break;
+        case WORK_RETAIN: run_retention(writer, false); break;
         case WORK_STOP:
             write_last_loss(writer);
-            retain(writer, true);
+            run_retention(writer, true);
             return 0;
         }
     }

@@ -429,7 +429,7 @@ class Events(StoredTestCase):
                          {"two", "other"})
 
         lines = self.text("events", "--job", "two").splitlines()
-        self.assertRegex(lines[0], r"^ *TIME  EVENT +PID  JOB +WHAT +COMMAND$")
+        self.assertRegex(lines[0], r"^ *TIME  EVENT +PID  JOB +DETAILS +COMMAND$")
         self.assertEqual(len(lines), len(events) + 1)
         self.assertRegex("\n".join(lines), rf"  exit +{pid}  two +status 4")
 

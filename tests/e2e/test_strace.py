@@ -212,7 +212,7 @@ class Attaching(tracing.TestCase):
                            "strace has attached")
         answer = sonde.rpc("strace.attach", pid=process.pid)
         self.assertFalse(answer["attached"])
-        self.assertIn(f"traced already, by process {by_hand.pid} (strace)", answer["reason"])
+        self.assertIn(f"already traced by process {by_hand.pid} (strace)", answer["reason"])
         self.assertEqual(sonde.error("strace.attach"), -32602)
         self.assertFalse(sonde.rpc("strace.attach", pid=sonde.pid)["attached"])
         zombie = self.start("true")
@@ -228,7 +228,7 @@ class Attaching(tracing.TestCase):
         sonde = self.daemon(env={"PATH": self.path("bin")})
         answer = sonde.rpc("strace.attach", pid=self.busy().pid)
         self.assertFalse(answer["attached"])
-        self.assertIn("strace is not installed", answer["reason"])
+        self.assertIn("strace was not found in PATH", answer["reason"])
         self.assertIn("not installed", sonde.rpc("daemon.status")["strace"])
 
     def test_kernel_refuses(self):

@@ -203,7 +203,7 @@ class Impostors(tracing.TestCase):
                    "params": {"pid": process.pid}})
         answer = sonde.rpc("strace.detach", pid=process.pid)
         self.assertIsNone(answer["syscall_counts"])
-        self.assertEqual(answer["reason"], "strace did not detach in time, and was killed")
+        self.assertEqual(answer["reason"], "strace did not detach in time and was killed")
         self.assertEqual(link.read()["result"], answer)
         self.assert_nothing_left(sonde)
 

@@ -78,7 +78,7 @@ static int look(const struct seen *seen, size_t count)
     struct process_reading items[8];
     const struct readings readings = {.items = items, .count = read_all(seen, count, items)};
 
-    return kernel_account_enter(&account, &readings);
+    return kernel_account_add_readings(&account, &readings);
 }
 
 static void tick(const struct seen *seen, size_t count)
@@ -111,7 +111,7 @@ static void report_fork(int parent, int child)
     event.start_ticks = (uint64_t)(100 + child);
     struct member *member = registry_find(registry, ROOT + child);
     member->tag = run->tag;
-    assert_int_equal(kernel_account_note(&account, member, &event), 0);
+    assert_int_equal(kernel_account_add_event(&account, member, &event), 0);
 }
 
 static void report_exit(int pid, int64_t cpu_ms)
@@ -121,7 +121,8 @@ static void report_exit(int pid, int64_t cpu_ms)
     lifecycle_event_init(&event, LIFECYCLE_EXIT);
     event.pid = ROOT + pid;
     event.cpu_ns = event.user_ns = cpu_ms * MS;
-    assert_int_equal(kernel_account_note(&account, registry_find(registry, ROOT + pid), &event), 0);
+    assert_int_equal(
+        kernel_account_add_event(&account, registry_find(registry, ROOT + pid), &event), 0);
     registry_exit(registry, ROOT + pid, 0);
 }
 

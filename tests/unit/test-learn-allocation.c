@@ -14,6 +14,8 @@
 #include "report/estimate-text.h"
 #include "report/run-diff.h"
 
+static const struct report_style plain = {.columns = SIZE_MAX};
+
 #define RUNS 40
 
 /* ---- what may fail ---- */
@@ -61,7 +63,7 @@ static int analyze(void)
     if (r == 0) {
         analysis.as_of = analysis.since = 0;
         analysis.patterns = patterns;
-        r = analysis_format(&analysis, &REPORT_PLAIN, &out);
+        r = analysis_format(&analysis, &plain, &out);
     }
     arena_done(&arena);
     return r;
@@ -83,7 +85,7 @@ static int calibrate(void)
     if (r == 0)
         r = calibrator_make(&calibrator, &arena, &list);
     if (r == 0)
-        r = calibration_format(&list, &REPORT_PLAIN, &out);
+        r = calibration_format(&list, &plain, &out);
     arena_done(&arena);
     return r;
 }
@@ -107,13 +109,13 @@ static int compare(void)
     int r =
         earlier_runs_make(&(struct job_list){jobs, ARRAY_SIZE(jobs)}, &jobs[0], &arena, &earlier);
     if (r == 0) {
-        earlier_runs_format(&earlier, &jobs[0], &REPORT_PLAIN, &out);
+        earlier_runs_format(&earlier, &jobs[0], &plain, &out);
         r = text_error(&out);
     }
     if (r == 0)
         r = run_diff_make(&report, &report, &arena, &diff);
     if (r == 0)
-        r = run_diff_format(&diff, &REPORT_PLAIN, &out);
+        r = run_diff_format(&diff, &plain, &out);
     arena_done(&arena);
     return r;
 }

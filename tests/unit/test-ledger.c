@@ -702,7 +702,7 @@ static void test_lost_events_leave_nothing_exact(void **state _unused_)
     born(20);
     TICK({20, SELF, 5, 0});
     assert_false(is_incomplete());
-    ledger_distrust(ledger);
+    ledger_mark_incomplete(ledger);
     end_of(20, 6);
     tick(NULL, 0);
     assert_true(is_incomplete());
@@ -793,7 +793,7 @@ static void test_late_parent_of_an_incomplete_run(void **state _unused_)
     struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
 
     born_in(&late, 111);
-    ledger_distrust(ledger);
+    ledger_mark_incomplete(ledger);
     born_in(&around, 100);
     set_parent(&late, &around);
     assert_true(is_partial(&around));

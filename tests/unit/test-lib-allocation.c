@@ -122,7 +122,7 @@ static void test_no_allocation_while_sampling(void **state _unused_)
 static void test_child_without_memory(void **state _unused_)
 {
     struct target *target = NULL;
-    struct look look;
+    struct target_reading reading;
     pid_t child = fork();
 
     if (child == 0) {
@@ -132,7 +132,7 @@ static void test_child_without_memory(void **state _unused_)
     }
     is_failing = false;
     assert_int_equal(target_new(getpid(), true, &target), 0);
-    assert_int_equal(target_look(target, true, &look), 0);
+    assert_int_equal(target_read(target, true, &reading), 0);
     pid_t second = fork();
     if (second == 0) {
         take_memory(64 * MB);
@@ -141,12 +141,12 @@ static void test_child_without_memory(void **state _unused_)
     }
     is_failing = fails_for_good = true;
     countdown = 1;
-    assert_int_equal(target_look(target, true, &look), 0);
-    assert_true(look.rss_bytes < (int64_t)(64 * MB));
+    assert_int_equal(target_read(target, true, &reading), 0);
+    assert_true(reading.rss_bytes < (int64_t)(64 * MB));
     is_failing = false;
     do
-        assert_int_equal(target_look(target, true, &look), 0);
-    while (look.rss_bytes < (int64_t)(96 * MB));
+        assert_int_equal(target_read(target, true, &reading), 0);
+    while (reading.rss_bytes < (int64_t)(96 * MB));
     target_free(target);
     kill(child, SIGKILL);
     kill(second, SIGKILL);

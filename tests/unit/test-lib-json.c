@@ -169,7 +169,7 @@ static void test_negative_figures(void **state _unused_)
         }
         assert_int_equal(r, -EINVAL);
         assert_int_equal(sonde_summary_from_json(wrong, strlen(wrong), &again, &error), -EBADMSG);
-        snprintf(key, sizeof(key), "%s: expected 0 or more, found less", field->name);
+        snprintf(key, sizeof(key), "%s: is negative, but must be 0 or more", field->name);
         assert_string_equal(error.text, key);
         refused++;
     }

@@ -409,7 +409,7 @@ static void test_bad_marks(void **state _unused_)
     assert_int_equal(sonde_monitor_start(monitor, NULL), 0);
     assert_int_equal(sonde_monitor_mark(monitor, "", &error), -EINVAL);
     assert_int_equal(sonde_monitor_mark(monitor, long_name, &error), -EINVAL);
-    assert_string_equal(error.text, "name: it has 64 bytes; 63 are allowed");
+    assert_string_equal(error.text, "name: has 64 bytes, but at most 63 are allowed");
     assert_int_equal(sonde_monitor_mark(monitor, "\xff", &error), -EINVAL);
     for (int i = 0; i < SONDE_PHASES_MAX; i++)
         assert_int_equal(sonde_monitor_mark(monitor, "x", &error), 0);

@@ -109,18 +109,19 @@ static void test_unknown_in_merge(void **state _unused_)
 
 /* ---- windows ---- */
 
-static struct look look_of(double seconds, double cpu_seconds, int64_t rss_mb, int64_t risen_mb)
+static struct target_reading look_of(double seconds, double cpu_seconds, int64_t rss_mb,
+                                     int64_t risen_mb)
 {
-    return (struct look){.mono_ns = (uint64_t)(seconds * 1e9),
-                         .cpu_ns = (int64_t)(cpu_seconds * 1e9),
-                         .rss_bytes = rss_mb * MB,
-                         .risen_bytes = risen_mb ? risen_mb * MB : INT_UNKNOWN};
+    return (struct target_reading){.mono_ns = (uint64_t)(seconds * 1e9),
+                                   .cpu_ns = (int64_t)(cpu_seconds * 1e9),
+                                   .rss_bytes = rss_mb * MB,
+                                   .risen_bytes = risen_mb ? risen_mb * MB : INT_UNKNOWN};
 }
 
-static void add(struct window *window, struct look look)
+static void add(struct window *window, struct target_reading reading)
 {
     const struct gpu_figures none = GPU_FIGURES_UNKNOWN;
-    window_add(window, &look, &none);
+    window_add(window, &reading, &none);
 }
 
 static void test_no_sample(void **state _unused_)
@@ -179,8 +180,8 @@ static void test_gpu_means_skip_unknown(void **state _unused_)
 
     window_init(&window);
     for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
-        struct look look = look_of((double)i, 0, 1, 0);
-        window_add(&window, &look, &figures[i]);
+        struct target_reading reading = look_of((double)i, 0, 1, 0);
+        window_add(&window, &reading, &figures[i]);
     }
     window_sum_up(&window, &summary);
     assert_true(summary.mean_gpu_util == 75 && summary.peak_gpu_mem_mb == 3000);
@@ -199,9 +200,9 @@ static void test_means_stay_finite(void **state _unused_)
     window_init(&window);
     assert_int_equal(series_init(&series, 16), 0);
     for (int i = 0; i < 100; i++) {
-        struct look look = look_of(i, 0, 1, 0);
+        struct target_reading reading = look_of(i, 0, 1, 0);
         struct sonde_sample sample = sample_of(i, 1);
-        window_add(&window, &look, &gpu);
+        window_add(&window, &reading, &gpu);
         sample.gpu_util = sample.gpu_clock_mhz = sample.gpu_power_w = i % 3 ? DBL_MAX : 0;
         series_add(&series, &sample);
     }
@@ -221,10 +222,10 @@ static void test_rest_after_the_last_sample(void **state _unused_)
 {
     struct window window;
     struct sonde_summary summary;
-    struct look rest = {.mono_ns = 0,
-                        .cpu_ns = INT64_C(9000000000),
-                        .rss_bytes = INT_UNKNOWN,
-                        .risen_bytes = INT64_C(500) * MB};
+    struct target_reading rest = {.mono_ns = 0,
+                                  .cpu_ns = INT64_C(9000000000),
+                                  .rss_bytes = INT_UNKNOWN,
+                                  .risen_bytes = INT64_C(500) * MB};
 
     window_init(&window);
     add(&window, look_of(100, 5, 64, 0));

@@ -1,5 +1,4 @@
-/* The processes of a monitor, reading by reading; the test controls what happens between readings.
- * */
+/* The readings of a target, one by one; the test controls what happens between them. */
 #include "unit.h"
 
 #include <errno.h>
@@ -139,15 +138,15 @@ static void family_end(struct family *family)
     close(family->done[1]);
 }
 
-static struct look look_at(struct target *target)
+static struct target_reading look_at(struct target *target)
 {
-    struct look look;
+    struct target_reading reading;
 
-    assert_int_equal(target_look(target, false, &look), 0);
-    return look;
+    assert_int_equal(target_read(target, false, &reading), 0);
+    return reading;
 }
 
-static void assert_used(const struct look *from, const struct look *to, long ms)
+static void assert_used(const struct target_reading *from, const struct target_reading *to, long ms)
 {
     long used_ms = (long)((to->cpu_ns - from->cpu_ns) / (int64_t)NS_PER_MSEC);
 
@@ -165,12 +164,12 @@ static void test_children_and_grandchildren(void **state _unused_)
 
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
-    struct look first = look_at(target);
+    struct target_reading first = look_at(target);
     command(&family, GRANDCHILD, 'k');
-    struct look second = look_at(target);
+    struct target_reading second = look_at(target);
     assert_true(second.rss_bytes - first.rss_bytes > (int64_t)(31 * MB));
     command(&family, CHILD, 'b');
-    struct look third = look_at(target);
+    struct target_reading third = look_at(target);
     assert_used(&second, &third, BURN_MS);
     assert_true(third.mono_ns > second.mono_ns);
     target_free(target);
@@ -182,7 +181,7 @@ static void test_process_started_later(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
-    struct look before;
+    struct target_reading before;
 
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
@@ -191,7 +190,7 @@ static void test_process_started_later(void **state _unused_)
         before = look_at(target);
     }
     command(&family, GRANDCHILD, 'f');
-    struct look after = look_at(target);
+    struct target_reading after = look_at(target);
     assert_true(after.rss_bytes - before.rss_bytes > (int64_t)(31 * MB));
     target_free(target);
     family_end(&family);
@@ -206,14 +205,14 @@ static void test_orphans(void **state _unused_)
 
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
-    struct look first = look_at(target);
+    struct target_reading first = look_at(target);
     command(&family, CHILD, 'x');
     look_at(target);
     command(&family, GRANDCHILD, 'b');
-    struct look second = look_at(target);
+    struct target_reading second = look_at(target);
     assert_used(&first, &second, BURN_MS);
     command(&family, GRANDCHILD, 'x');
-    struct look third = first;
+    struct target_reading third = first;
     for (int i = 0; i < 40; i++) /* so that figures that are read rarely have been read */
         third = look_at(target);
     assert_used(&first, &third, BURN_MS);
@@ -226,15 +225,15 @@ static void test_children_between_readings(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
-    struct look last;
+    struct target_reading last;
 
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
-    struct look first = look_at(target);
+    struct target_reading first = look_at(target);
     command(&family, GRANDCHILD, 'b');
     command(&family, CHILD, 'x');
     command(&family, GRANDCHILD, 'x');
-    assert_int_equal(target_look(target, true, &last), 0);
+    assert_int_equal(target_read(target, true, &last), 0);
     assert_used(&first, &last, BURN_MS);
     target_free(target);
     family_end(&family);
@@ -244,26 +243,26 @@ static void test_peak_between_readings(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
-    struct look look;
+    struct target_reading reading;
 
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
     look_at(target);
     command(&family, GRANDCHILD, 'm');
-    assert_int_equal(target_look(target, true, &look), 0);
-    assert_true(look.rss_bytes < (int64_t)(64 * MB));
-    assert_true(look.risen_bytes > (int64_t)(64 * MB));
-    assert_int_equal(target_look(target, true, &look), 0);
-    assert_false(int_is_known(look.risen_bytes)); /* reported once */
+    assert_int_equal(target_read(target, true, &reading), 0);
+    assert_true(reading.rss_bytes < (int64_t)(64 * MB));
+    assert_true(reading.risen_bytes > (int64_t)(64 * MB));
+    assert_int_equal(target_read(target, true, &reading), 0);
+    assert_false(int_is_known(reading.risen_bytes)); /* reported once */
 
     /* the same again is hidden, unless it was reset */
     command(&family, GRANDCHILD, 'm');
-    assert_int_equal(target_look(target, true, &look), 0);
-    assert_false(look.risen_bytes > (int64_t)(70 * MB));
+    assert_int_equal(target_read(target, true, &reading), 0);
+    assert_false(reading.risen_bytes > (int64_t)(70 * MB));
     assert_int_equal(target_reset_peak(target), 0);
     command(&family, GRANDCHILD, 'm');
-    assert_int_equal(target_look(target, true, &look), 0);
-    assert_true(look.risen_bytes > (int64_t)(64 * MB));
+    assert_int_equal(target_read(target, true, &reading), 0);
+    assert_true(reading.risen_bytes > (int64_t)(64 * MB));
     target_free(target);
     family_end(&family);
 }
@@ -272,27 +271,27 @@ static void test_end_of_all_processes(void **state _unused_)
 {
     struct family family;
     struct target *target = NULL;
-    struct look look;
+    struct target_reading reading;
 
     family_start(&family);
     assert_int_equal(target_new(family.parent, true, &target), 0);
-    struct look first = look_at(target);
+    struct target_reading first = look_at(target);
     command(&family, PARENT, 'b');
     kill(family.parent, SIGKILL);
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)family.parent, &info, WEXITED | WNOWAIT), 0);
     /* its descendants live on */
-    assert_int_equal(target_look(target, true, &look), 0);
-    assert_used(&first, &look, BURN_MS);
+    assert_int_equal(target_read(target, true, &reading), 0);
+    assert_used(&first, &reading, BURN_MS);
     for (int i = CHILD; i < MEMBERS; i++)
         assert_int_equal(write(family.orders[i][1], "x", 1), 1);
-    while (target_look(target, true, &look) == 0)
+    while (target_read(target, true, &reading) == 0)
         nap_ms(1);
-    assert_int_equal(target_look(target, true, &look), -ESRCH);
-    assert_used(&first, &look, BURN_MS); /* the CPU time of a zombie is known */
-    assert_false(int_is_known(look.rss_bytes));
+    assert_int_equal(target_read(target, true, &reading), -ESRCH);
+    assert_used(&first, &reading, BURN_MS); /* the CPU time of a zombie is known */
+    assert_false(int_is_known(reading.rss_bytes));
     family_end(&family);
-    assert_int_equal(target_look(target, true, &look), -ESRCH);
+    assert_int_equal(target_read(target, true, &reading), -ESRCH);
     target_free(target);
 }
 

@@ -127,7 +127,7 @@ static void test_machine(void **state _unused_)
         "2026-07-14 14:03:22 +0000 to 2026-07-14 15:03:22 +0000: 1 h 00 m\n"
         "  samples    720, from 14:03:24 to 15:03:20\n"
         "  events     1,501 spawn, 1 kill\n"
-        "  zombies    2 at once at most\n"
+        "  zombies    2 at one time at most\n"
         "\n"
         "                MIN     MEAN      MAX        OF\n"
         "  CPU         3.0 %   45.2 %  398.0 %   400.0 %\n"

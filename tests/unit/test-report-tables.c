@@ -148,7 +148,7 @@ static void test_events(void **state _unused_)
     event_table_format(&list, &options, &plain, &out);
     assert_string_equal(
         out.bytes,
-        "               TIME  EVENT   PID  JOB        WHAT                                         "
+        "               TIME  EVENT   PID  JOB        DETAILS                                      "
         " COMMAND\n"
         "       14:03:22.000  spawn    10  make-7f3a  by pid 9                                     "
         " make\n"
@@ -187,7 +187,7 @@ static void test_summary(void **state _unused_)
     summary.exactness.processes = EXACT;
     summary.exactness.peak_total_mb = SAMPLED;
     summary.left_running = (struct left_process_list){left, 1};
-    short_summary_format(&summary, 0, &REPORT_PLAIN, &out);
+    short_summary_format(&summary, 0, &plain, &out);
     assert_string_equal(text_string(&out),
                         "sonde: make-7f3a: failure, exit status 2\n"
                         "  wall       12.30 s\n"

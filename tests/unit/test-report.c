@@ -75,11 +75,11 @@ static void test_killed_with_sender(void **state _unused_)
                            "  failed     4 with a nonzero exit status, 1 killed by a signal\n"
                            "  OOM kills  1 killed by the kernel for memory\n"
                            "  signals    1 that did not end a process\n"
-                           "  zombies    2 at once at most\n"));
+                           "  zombies    2 at one time at most\n"));
     assert_non_null(strstr(
         out.bytes,
         "\nsignals, kills and failures (the latest; 3 more)\n"
-        "          TIME  EVENT    PID  WHAT                                      COMMAND\n"
+        "          TIME  EVENT    PID  DETAILS                                   COMMAND\n"
         "  14:03:23.000  signal  4242  SIGUSR1                                   python train.py\n"
         "  14:03:24.500  exit    4250  status 1, CPU 250 ms, 12.0 MB peak        sh -c false\n"
         "  14:03:34.200  oom     4243  -                                         python worker.py\n"
@@ -142,7 +142,7 @@ static void test_chain_and_last_memory(void **state _unused_)
     assert_non_null(strstr(text, "make-7f3a: failure, the linker failed\n"));
     assert_non_null(strstr(
         text, "chain of failures (first failure first)\n"
-              "          TIME  EVENT  PID  WHAT                              COMMAND\n"
+              "          TIME  EVENT  PID  DETAILS                           COMMAND\n"
               "  14:03:25.000  kill    12  SIGKILL from pid 77 (kill -9 12)  /usr/lib/cc1 a.c\n"
               "  14:03:25.500  exit    10  status 2                          make\n"));
     assert_non_null(strstr(text, "memory in the last 30 s (all processes)\n"
@@ -292,7 +292,7 @@ static void test_lists(void **state _unused_)
     assert_null(strstr(calls, "  openat    1.")); /* the eleventh */
     assert_non_null(strstr(out.bytes,
                            "\nanomalies\n"
-                           "          TIME  SEVERITY  ANOMALY        LASTED   PID  WHAT\n"
+                           "          TIME  SEVERITY  ANOMALY        LASTED   PID  DETAILS\n"
                            "  14:03:27.000  high      memory_spike  12.00 s  4242  "
                            "800 MB, 2.0 times as much as 30 s before\n"));
     assert_non_null(strstr(out.bytes, "\ngaps (the latest; 5 more)\n"));

@@ -37,7 +37,7 @@ static void test_table_is_complete(void **state _unused_)
         const struct rpc_method *method = &rpc_methods[i];
         assert_non_null(method->name);
         assert_non_null(method->summary);
-        assert_non_null(method->answer);
+        assert_non_null(method->result);
         assert_int_equal(rpc_method_find(method->name), i); /* no name twice */
         assert_in_range(method->param_count, 0, RPC_PARAMS_MAX);
         for (size_t k = 0; k < method->param_count; k++)
@@ -336,7 +336,7 @@ static void test_rejected_parameters(void **state _unused_)
         CALL(method, params), RPC_INVALID_PARAMS, "1", says                                        \
     }
     static const struct refusal refusals[] = {
-        REFUSED("job.start", "[\"a\"]", "job.start: parameters are named"),
+        REFUSED("job.start", "[\"a\"]", "job.start: 'params' must be an object"),
         REFUSED("job.start", "{}", "job.start: 'job_id' is missing: text of at most 128 bytes"),
         REFUSED("job.start", "{\"job_id\":null}", "'job_id' is missing"),
         REFUSED("job.start", "{\"jobid\":\"a\"}",
@@ -465,7 +465,8 @@ static void test_depth_and_number_of_values(void **state _unused_)
     text_reset(&line);
     append_nested(&line, RPC_DEPTH_MAX + 1);
     assert_int_equal(parse_one(text_string(&line))->error, RPC_PARSE_ERROR);
-    assert_string_equal(parse_one(text_string(&line))->error_text, "nested deeper than 16 levels");
+    assert_string_equal(parse_one(text_string(&line))->error_text,
+                        "the request is nested deeper than 16 levels");
 
     text_reset(&line);
     text_append_repeated(&line, '[', 500000);
@@ -478,8 +479,8 @@ static void test_depth_and_number_of_values(void **state _unused_)
             text_append_string(&line, "1,");
         text_append_string(&line, "\",,\"]"); /* in a text they do not count */
         assert_non_null(strstr(parse_one(text_string(&line))->error_text,
-                               commas < RPC_VALUES_MAX ? "a batch of 20000 requests"
-                                                       : "more than 20000 values"));
+                               commas < RPC_VALUES_MAX ? "the batch has 20000 requests"
+                                                       : "the request has more than 20000 values"));
     }
 }
 
@@ -521,7 +522,7 @@ static void test_largest_batch(void **state _unused_)
     line.length = length;
     text_append_string(&line, ",1]");
     assert_string_equal(parse_one(text_string(&line))->error_text,
-                        "a batch of 101 requests; at most 100 are allowed");
+                        "the batch has 101 requests, but at most 100 are allowed");
 }
 
 /* ---- answers, and the client's side ---- */

@@ -83,7 +83,7 @@ static void put_process(pid_t pid, int uid)
 }
 
 /* The run of a process; NULL: none. */
-static struct run *find(pid_t pid, struct rule_find *found)
+static struct run *find(pid_t pid, struct rule_match *found)
 {
     rule_runs_begin(&runs);
     int r = rule_runs_find(&runs, pid, 1, &arena, found);
@@ -106,7 +106,7 @@ static struct run *add_registered(const char *run_id, const char *job_id, int64_
 
 static void test_first_process_names_the_command(void **state _unused_)
 {
-    struct rule_find found;
+    struct rule_match found;
 
     put_process(100, 1000);
     put_process(101, 1000);
@@ -125,7 +125,7 @@ static void test_first_process_names_the_command(void **state _unused_)
 
 static void test_users_have_separate_runs(void **state _unused_)
 {
-    struct rule_find found;
+    struct rule_match found;
 
     put_process(100, 1000);
     put_process(101, 1001);
@@ -140,7 +140,7 @@ static void test_users_have_separate_runs(void **state _unused_)
 /* A registered run keeps its name; a run of another user does not matter. */
 static void test_name_in_use_gets_a_number(void **state _unused_)
 {
-    struct rule_find found;
+    struct rule_match found;
     struct run *registered = add_registered("registered", "batch-7", 1000);
 
     add_registered("other", "batch-7-2", 1001);
@@ -155,7 +155,7 @@ static void test_name_in_use_gets_a_number(void **state _unused_)
 
 static void test_foster_parents_belong_to_no_run(void **state _unused_)
 {
-    struct rule_find found;
+    struct rule_match found;
 
     put_process(100, 1000);
     registry_set_foster(registry, 100, add_registered("registered", "x", 1000));
@@ -166,7 +166,7 @@ static void test_foster_parents_belong_to_no_run(void **state _unused_)
 
 static void test_young_process_is_matched_later(void **state _unused_)
 {
-    struct rule_find found;
+    struct rule_match found;
 
     put_process(100, 1000);
     uint64_t now_ticks = clock_boot_ns() / runs.ns_per_tick;
@@ -186,7 +186,7 @@ static void end_it(void *context, struct run *run)
 static void test_run_ends_some_time_after_its_last_process(void **state _unused_)
 {
     const uint64_t linger_ns = 30 * NS_PER_SEC;
-    struct rule_find found;
+    struct rule_match found;
     unsigned ended = 0;
 
     runs.linger_ns = linger_ns;

@@ -173,14 +173,14 @@ static void look(const struct member *member, unsigned call)
 {
     const struct thread_call found = {.pid = member->pid, .call = call};
 
-    assert_int_equal(call_ledger_sample(&ledger, member, &found), 0);
+    assert_int_equal(call_ledger_add_sample(&ledger, member, &found), 0);
 }
 
 static void sum(const struct member *member, unsigned call, uint64_t count)
 {
     const struct syscall_sum found = {.call = call, .count = count, .ns = count * MS};
 
-    assert_int_equal(call_ledger_sum(&ledger, member, &found), 0);
+    assert_int_equal(call_ledger_add_sum(&ledger, member, &found), 0);
 }
 
 static struct run_syscalls read_run(const struct run *run)
@@ -256,10 +256,10 @@ static void test_on_a_cpu(void **state _unused_)
         .pid = 100, .call = SYS_write, .is_on_cpu = true, .user_ns = 75 * MS, .system_ns = 25 * MS};
 
     begin(INTERVAL);
-    assert_int_equal(call_ledger_sample(&ledger, &first, &busy), 0);
+    assert_int_equal(call_ledger_add_sample(&ledger, &first, &busy), 0);
     look(&first, SYS_futex);           /* another thread, sleeping */
     busy.user_ns = busy.system_ns = 0; /* its CPU times are unknown */
-    assert_int_equal(call_ledger_sample(&ledger, &first, &busy), 0);
+    assert_int_equal(call_ledger_add_sample(&ledger, &first, &busy), 0);
     look(&first, SYSCALL_NONE);
     call_ledger_end(&ledger, 0);
     struct run_syscalls run = read_run(&outer);
@@ -270,9 +270,9 @@ static void test_on_a_cpu(void **state _unused_)
 
 static void test_counted(void **state _unused_)
 {
-    assert_int_equal(call_ledger_count(&ledger, &outer, true), 0);
-    assert_true(call_ledger_counts_any(&ledger, &inner));
-    assert_false(call_ledger_counts(&ledger, &inner));
+    assert_int_equal(call_ledger_start_counting(&ledger, &outer, true), 0);
+    assert_true(call_ledger_is_any_counted(&ledger, &inner));
+    assert_false(call_ledger_is_counted(&ledger, &inner));
     for (int i = 1; i <= 3; i++) { /* sums are those of a whole life, not of a tick */
         begin(INTERVAL);
         sum(&first, SYS_read, 10 * (uint64_t)i);
@@ -304,8 +304,8 @@ static void test_counted(void **state _unused_)
 
 static void test_counted_and_sampled(void **state _unused_)
 {
-    assert_int_equal(call_ledger_count(&ledger, &inner, true), 0);
-    assert_true(call_ledger_samples_any(&ledger, &inner)); /* for the run around it */
+    assert_int_equal(call_ledger_start_counting(&ledger, &inner, true), 0);
+    assert_true(call_ledger_needs_samples(&ledger, &inner)); /* for the run around it */
     begin(INTERVAL);
     look(&first, SYS_wait4);
     look(&second, SYS_poll);
@@ -324,7 +324,7 @@ static void test_counted_and_sampled(void **state _unused_)
 /* Missing data is always marked. */
 static void test_losses(void **state _unused_)
 {
-    assert_int_equal(call_ledger_count(&ledger, &outer, true), 0);
+    assert_int_equal(call_ledger_start_counting(&ledger, &outer, true), 0);
     begin(INTERVAL);
     sum(&first, SYS_read, 3);
     call_ledger_end(&ledger, 0);
@@ -335,14 +335,14 @@ static void test_losses(void **state _unused_)
 
     call_ledger_end_run(&ledger, &outer);
     assert_int_equal(call_ledger_counted_runs(&ledger), 0);
-    assert_int_equal(call_ledger_count(&ledger, &outer, true), 0);
+    assert_int_equal(call_ledger_start_counting(&ledger, &outer, true), 0);
     begin(INTERVAL);
     sum(&second, SYS_read, 1);
     call_ledger_end(&ledger, 1); /* calls that there was no room for */
     assert_int_equal(read_run(&outer).exactness, LOWER_BOUND);
 
     call_ledger_end_run(&ledger, &outer);
-    assert_int_equal(call_ledger_count(&ledger, &outer, false), 0); /* too late */
+    assert_int_equal(call_ledger_start_counting(&ledger, &outer, false), 0); /* too late */
     begin(INTERVAL);
     sum(&second, SYS_read, 1);
     call_ledger_end(&ledger, 1);

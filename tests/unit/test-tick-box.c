@@ -348,7 +348,7 @@ static void test_expected_exec_that_was_lost(void **state _unused_)
     struct tick_box *box = tick_box_new();
 
     command_cache_expect(&cache, NO_PID, "make");
-    command_cache_distrust(&cache);
+    command_cache_drop_expected(&cache);
     assert_null(name_exec(&cache, box, NO_PID, NULL));
     command_cache_expect(&cache, NO_PID, "make");
     tick_box_add_end(box, first, NO_PID, EXITED(0), 1);

@@ -42,13 +42,13 @@ static void on_late(void *context _unused_, const struct traced_run *run)
 
 static void end(struct traced_run *run)
 {
-    assert_int_equal(traced_runs_end(&runs, run, &calls, on_late, NULL), 0);
+    assert_int_equal(traced_runs_remove_tracer(&runs, run, &calls, on_late, NULL), 0);
 }
 
 static void test_parents_include_their_children(void **state _unused_)
 {
-    end(traced_runs_begin(&runs, &inner));
-    end(traced_runs_begin(&runs, &outer));
+    end(traced_runs_add_tracer(&runs, &inner));
+    end(traced_runs_add_tracer(&runs, &outer));
     assert_int_equal(count_of(traced_runs_find(&runs, &inner)), 3);
     assert_int_equal(count_of(traced_runs_find(&runs, &outer)), 6);
     assert_string_equal(reported, ""); /* they are still traced and can be queried */
@@ -57,24 +57,24 @@ static void test_parents_include_their_children(void **state _unused_)
 
 static void test_reported_after_the_end(void **state _unused_)
 {
-    struct traced_run *first = traced_runs_begin(&runs, &inner);
-    struct traced_run *second = traced_runs_begin(&runs, &inner);
+    struct traced_run *first = traced_runs_add_tracer(&runs, &inner);
+    struct traced_run *second = traced_runs_add_tracer(&runs, &inner);
 
     end(first);
-    traced_runs_over(&runs, &inner, false);
+    traced_runs_end_run(&runs, &inner, false);
     assert_null(traced_runs_find(&runs, &inner));
     end(second);
     assert_string_equal(reported, "inner 6;");
-    traced_runs_over(&runs, &outer, false);
+    traced_runs_end_run(&runs, &outer, false);
     assert_int_equal(runs.runs.count, 0);
 }
 
 static void test_all_are_over(void **state _unused_)
 {
-    struct traced_run *run = traced_runs_begin(&runs, &inner);
+    struct traced_run *run = traced_runs_add_tracer(&runs, &inner);
 
-    traced_runs_over(&runs, &outer, false); /* its inner runs continue */
-    traced_runs_over(&runs, &inner, false);
+    traced_runs_end_run(&runs, &outer, false); /* its inner runs continue */
+    traced_runs_end_run(&runs, &inner, false);
     end(run);
     assert_string_equal(reported, "inner 3;outer 3;");
     assert_int_equal(runs.runs.count, 0);
@@ -83,9 +83,9 @@ static void test_all_are_over(void **state _unused_)
 /* The calls of the run were counted exactly by another source. */
 static void test_counted_by_others(void **state _unused_)
 {
-    struct traced_run *run = traced_runs_begin(&runs, &inner);
+    struct traced_run *run = traced_runs_add_tracer(&runs, &inner);
 
-    traced_runs_over(&runs, &inner, true);
+    traced_runs_end_run(&runs, &inner, true);
     end(run);
     assert_string_equal(reported, "");
     assert_int_equal(count_of(traced_runs_find(&runs, &outer)), 3);
@@ -94,14 +94,14 @@ static void test_counted_by_others(void **state _unused_)
 /* A run continues while its outer run is forgotten. */
 static void test_parent_is_forgotten(void **state _unused_)
 {
-    end(traced_runs_begin(&runs, &inner));
-    traced_runs_over(&runs, &outer, false);
+    end(traced_runs_add_tracer(&runs, &inner));
+    traced_runs_end_run(&runs, &outer, false);
     assert_int_equal(runs.runs.count, 1);
     assert_null(traced_runs_find(&runs, &inner)->parent);
     struct run orphan = inner;
     orphan.parent = NULL;
-    traced_runs_over(&runs, &inner, false);
-    end(traced_runs_begin(&runs, &orphan));
+    traced_runs_end_run(&runs, &inner, false);
+    end(traced_runs_add_tracer(&runs, &orphan));
     assert_int_equal(count_of(traced_runs_find(&runs, &orphan)), 3);
 }
 

@@ -107,8 +107,9 @@ static void on_gpus(void *context, const struct helper_end *end)
     }
     int r = nvidia_smi_gpus_parse(end->output, end->length, smi->reading);
     if (r < 0 || !smi->reading->gpus.count) {
-        snprintf(smi->reason, sizeof(smi->reason), "nvidia-smi %s",
-                 r < 0 ? "printed more than there is memory for" : "lists no device");
+        snprintf(smi->reason, sizeof(smi->reason), "%s",
+                 r < 0 ? "out of memory for the output of nvidia-smi"
+                       : "nvidia-smi lists no device");
         fail(smi);
         return;
     }

@@ -20,11 +20,11 @@ struct gpu_smi_options {
 #define GPU_SMI_EVERY_NS (10 * NS_PER_SEC)
 #define GPU_SMI_LIMIT_MS 5000
 
-/* 0, -ENOENT (nvidia-smi is not installed) or another negative errno. */
+/* Returns 0, -ENOENT (nvidia-smi is not installed) or another negative errno. */
 int gpu_smi_new(const struct gpu_smi_options *options, struct gpu_smi **ret);
-/* A running program is left to the helpers, which must be closed right after. */
+/* Frees it. A running nvidia-smi is left to the helpers, which must be closed right after. */
 void gpu_smi_free(struct gpu_smi *smi);
-/* Stops a running program, which is then reported as a failure. */
+/* Stops a running nvidia-smi; its query is then reported as failed. */
 void gpu_smi_stop(struct gpu_smi *smi);
 
 /* Starts a query, unless one is running or it is too early for the next. */

@@ -6,14 +6,14 @@
 #include "base/cleanup.h"
 #include "base/thread.h"
 
-/* State shared by the thread and the loop, under its lock; the one that leaves last frees it. */
+/* State shared by the thread and the loop, under its lock; the one that is done last frees it. */
 struct shared {
     enum gpu_source source;
     struct gpu_roots roots;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uv_async_t *answered; /* NULL: the loop has left */
-    bool is_asked;        /* a query is running */
+    bool is_querying;     /* a query is running */
     bool is_closing;
     bool has_ended;
     struct gpu_reading *answer; /* NULL: none */
@@ -47,7 +47,7 @@ static void wake_loop(const struct shared *shared)
 static void serve(struct shared *shared, struct gpu_set *set)
 {
     while (!shared->is_closing) {
-        if (!shared->is_asked) {
+        if (!shared->is_querying) {
             pthread_cond_wait(&shared->changed, &shared->lock);
             continue;
         }
@@ -57,7 +57,7 @@ static void serve(struct shared *shared, struct gpu_set *set)
         pthread_mutex_lock(&shared->lock);
         gpu_reading_free(shared->answer);
         shared->answer = reading;
-        shared->is_asked = false;
+        shared->is_querying = false;
         wake_loop(shared);
     }
 }
@@ -78,11 +78,11 @@ static void *run_thread(void *argument)
     pthread_mutex_lock(&shared->lock);
     shared->has_ended = true;
     shared->reason = r < 0 ? (reason ? reason : "no memory left") : NULL;
-    bool is_left = !shared->answered;
+    bool is_abandoned = !shared->answered;
     wake_loop(shared);
     pthread_cond_broadcast(&shared->changed);
     pthread_mutex_unlock(&shared->lock);
-    if (is_left)
+    if (is_abandoned)
         shared_free(shared);
     return NULL;
 }
@@ -135,7 +135,7 @@ int gpu_thread_start(uv_loop_t *loop, const struct gpu_thread_options *options,
         shared->source = options->source;
         shared->roots = options->roots;
         shared->answered = &thread->answered;
-        shared->is_asked = true;
+        shared->is_querying = true;
         pthread_mutex_init(&shared->lock, NULL);
         cond_init(&shared->changed);
     }
@@ -156,8 +156,8 @@ void gpu_thread_query(struct gpu_thread *thread)
     struct shared *shared = thread->shared;
 
     pthread_mutex_lock(&shared->lock);
-    if (!shared->is_asked && !shared->has_ended) {
-        shared->is_asked = true;
+    if (!shared->is_querying && !shared->has_ended) {
+        shared->is_querying = true;
         pthread_cond_broadcast(&shared->changed);
     }
     pthread_mutex_unlock(&shared->lock);

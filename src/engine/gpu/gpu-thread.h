@@ -1,5 +1,6 @@
-/* A source of GPU figures, read in a thread of its own, because a driver may be slow or hang: then
- * there is no answer and no further query, and nothing waits for it, not even at the end. */
+/* A source of GPU figures, read in a thread of its own, because a driver may be slow or hang. While
+ * it hangs there is no answer and no further query, and nothing waits for it, not even at the end.
+ */
 #pragma once
 
 #include <uv.h>
@@ -10,7 +11,7 @@ struct gpu_thread;
 
 struct gpu_thread_options {
     enum gpu_source source;
-    struct gpu_roots roots; /* static texts: a hanging driver keeps the thread */
+    struct gpu_roots roots; /* static texts, because a thread that hangs outlives its owner */
     /* Called in the loop. The receiver owns the reading. */
     void (*on_answer)(void *context, struct gpu_reading *reading);
     /* The last callback: the source has nothing to read, with the reason; NULL after
@@ -19,13 +20,14 @@ struct gpu_thread_options {
     void *context;
 };
 
-/* Starts the thread, which opens the source and reads it for the first time. 0 or a negative errno.
- */
+/* Starts the thread, which opens the source and reads it for the first time. Returns 0 or a
+ * negative errno. */
 int gpu_thread_start(uv_loop_t *loop, const struct gpu_thread_options *options,
                      struct gpu_thread **ret);
-/* Closes the driver as soon as it answers, then calls on_end. */
+/* Ends the thread: closes the source as soon as it answers, then calls on_end. */
 void gpu_thread_end(struct gpu_thread *thread);
-/* Does not wait: a thread that has not ended is detached, and frees its memory itself. */
+/* Frees the object without waiting: a thread that has not ended is detached, and frees its memory
+ * itself. */
 void gpu_thread_close(struct gpu_thread *thread);
 
 /* Starts a query, unless the last one is still running. */

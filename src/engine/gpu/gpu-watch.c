@@ -15,16 +15,16 @@
 /* Sources are queried this long before a snapshot: most answer in time. */
 #define LEAD_NS (NS_PER_SEC / 4)
 /* Drivers update their figures no faster. */
-#define ASK_EVERY_NS (NS_PER_SEC / 2)
-#define SLACK_NS     (ASK_EVERY_NS / 10) /* of the loop's clock */
+#define QUERY_EVERY_NS (NS_PER_SEC / 2)
+#define SLACK_NS       (QUERY_EVERY_NS / 10) /* of the loop's clock */
 /* How late an answer may be before its figures count as unknown. */
 #define LATE_NS (2 * NS_PER_SEC)
-/* For devices plugged in, or drivers loaded, later. */
+/* Searches again, because devices may be plugged in, or drivers loaded, later. */
 #define SEARCH_EVERY_NS (60 * NS_PER_SEC)
 
 enum slot_state {
     SLOT_EMPTY,   /* no device found */
-    SLOT_ASKED,   /* queried for the first time, no answer yet */
+    SLOT_QUERIED, /* queried for the first time, no answer yet */
     SLOT_ANSWERS, /* … or did, until now */
     SLOT_FAILED,  /* no device, or an error */
 };
@@ -36,12 +36,12 @@ struct slot {
     enum slot_state state;
     struct gpu_thread *thread; /* NULL: none */
     bool is_ending;            /* the thread is ending: no queries until it has */
-    uint64_t asked_mono_ns;
+    uint64_t queried_mono_ns;
     struct gpu_smi *smi; /* NULL: not used; for NVIDIA only */
     bool uses_smi;
     struct gpu_reading *latest; /* NULL: none yet */
     const char *reason;         /* of the thread or of smi: why there are no figures */
-    const char *no_thread;      /* why smi is used */
+    const char *nvml_reason;    /* why nvidia-smi is used instead of NVML */
 };
 
 struct gpu_watch {
@@ -54,7 +54,7 @@ struct gpu_watch {
     bool has_begun;
     bool is_planned;   /* the next query */
     bool has_reported; /* called on_none */
-    uint64_t asked_mono_ns;
+    uint64_t queried_mono_ns;
     uint64_t searched_mono_ns;
     uint64_t interval_ns;
     struct slot slots[GPU_SOURCE_COUNT];
@@ -119,7 +119,7 @@ static int use_smi(struct slot *slot)
     if (r < 0)
         return r;
     slot->uses_smi = true;
-    slot->state = SLOT_ASKED;
+    slot->state = SLOT_QUERIED;
     gpu_smi_query(slot->smi, clock_mono_ns());
     return 0;
 }
@@ -132,12 +132,12 @@ static void on_thread_end(void *context, const char *reason)
 
     gpu_thread_close(TAKE_PTR(slot->thread));
     if (TAKE(slot->is_ending, false)) {
-        if (slot->state == SLOT_ASKED) /* it was enabled again */
+        if (slot->state == SLOT_QUERIED) /* it was enabled again */
             begin_slot(slot);
         return;
     }
     slot->state = SLOT_FAILED;
-    slot->reason = slot->no_thread = reason;
+    slot->reason = slot->nvml_reason = reason;
     if (slot->source == GPU_SOURCE_NVML && use_smi(slot) == 0)
         return;
     report_if_none(slot->watch);
@@ -155,8 +155,8 @@ static void begin_slot(struct slot *slot)
         .context = slot,
     };
 
-    slot->state = SLOT_ASKED;
-    slot->asked_mono_ns = clock_mono_ns();
+    slot->state = SLOT_QUERIED;
+    slot->queried_mono_ns = clock_mono_ns();
     if (slot->thread) /* a hanging thread is not started again: its end restarts the slot */
         return;
     if (gpu_thread_start(slot->watch->loop, &options, &slot->thread) == 0)
@@ -181,13 +181,13 @@ static void end_slot(struct slot *slot)
 static void search_devices(struct gpu_watch *watch)
 {
     watch->searched_mono_ns = clock_mono_ns();
-    unsigned there = gpu_sources_there(&watch->options.roots);
+    unsigned present = gpu_sources_there(&watch->options.roots);
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct slot *slot = &watch->slots[i];
-        bool is_there = there & GPU_SOURCE_BIT(i);
+        bool is_present = present & GPU_SOURCE_BIT(i);
         bool is_wanted = watch->choice == SWITCH_ON;
-        if ((slot->state == SLOT_EMPTY && (is_wanted || is_there)) ||
-            (slot->state == SLOT_FAILED && !slot->uses_smi && is_there))
+        if ((slot->state == SLOT_EMPTY && (is_wanted || is_present)) ||
+            (slot->state == SLOT_FAILED && !slot->uses_smi && is_present))
             begin_slot(slot);
     }
     watch->first_card = MAX(watch->first_card, (int64_t)gpu_nvidia_nodes(&watch->options.roots));
@@ -199,14 +199,14 @@ static void query(struct gpu_watch *watch)
 
     if (now_ns - watch->searched_mono_ns >= SEARCH_EVERY_NS)
         search_devices(watch);
-    if (now_ns - watch->asked_mono_ns + SLACK_NS < ASK_EVERY_NS)
+    if (now_ns - watch->queried_mono_ns + SLACK_NS < QUERY_EVERY_NS)
         return;
-    watch->asked_mono_ns = now_ns;
+    watch->queried_mono_ns = now_ns;
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct slot *slot = &watch->slots[i];
         if (slot->thread && !slot->is_ending) {
             gpu_thread_query(slot->thread);
-            slot->asked_mono_ns = now_ns;
+            slot->queried_mono_ns = now_ns;
         }
         if (slot->uses_smi)
             gpu_smi_query(slot->smi, now_ns);
@@ -222,7 +222,7 @@ static void begin(struct gpu_watch *watch)
         return;
     watch->has_begun = true;
     watch->has_reported = false;
-    watch->asked_mono_ns = clock_mono_ns(); /* each source starts with a query */
+    watch->queried_mono_ns = clock_mono_ns(); /* each source starts with a query */
     search_devices(watch);
 }
 
@@ -297,12 +297,12 @@ void gpu_watch_close(struct gpu_watch *watch)
 static bool is_current(const struct slot *slot, uint64_t mono_ns)
 {
     uint64_t usual_ns = slot->uses_smi ? GPU_SMI_EVERY_NS + GPU_SMI_LIMIT_MS * NS_PER_MSEC
-                                       : MAX(slot->watch->interval_ns, ASK_EVERY_NS);
+                                       : MAX(slot->watch->interval_ns, QUERY_EVERY_NS);
 
     if (slot->state != SLOT_ANSWERS || !slot->latest)
         return false;
     uint64_t age_ns = mono_ns - slot->latest->asked_mono_ns;
-    bool is_overtaken = slot->thread && slot->latest->asked_mono_ns < slot->asked_mono_ns;
+    bool is_overtaken = slot->thread && slot->latest->asked_mono_ns < slot->queried_mono_ns;
     return age_ns <= LATE_NS || (!is_overtaken && age_ns <= usual_ns + LATE_NS);
 }
 
@@ -402,7 +402,7 @@ static void describe_slot(const struct slot *slot, struct text *out)
     text_append_string(out, out->length ? "; " : "");
     if (slot->state == SLOT_FAILED)
         text_printf(out, "%s: %s (%s)", name, slot->latest ? "no figures" : "none", slot->reason);
-    else if (slot->state == SLOT_ASKED)
+    else if (slot->state == SLOT_QUERIED)
         text_printf(out, "%s: no answer yet", name);
     else if (!is_current(slot, clock_mono_ns()))
         text_printf(out, "%s: does not answer", name);
@@ -410,7 +410,7 @@ static void describe_slot(const struct slot *slot, struct text *out)
         text_printf(out, "%s: %zu device%s", name, slot->latest->gpus.count,
                     slot->latest->gpus.count == 1 ? "" : "s");
     if (slot->uses_smi)
-        text_printf(out, ", without NVML (%s)", slot->no_thread);
+        text_printf(out, ", without NVML (%s)", slot->nvml_reason);
 }
 
 void gpu_watch_describe(const struct gpu_watch *watch, char ret[static GPU_TEXT_SIZE])
