@@ -2,7 +2,7 @@
  * snapshot with jansson took about seven times as long (docs/PERFORMANCE.md).
  *
  * The caller nests objects and arrays correctly; the writer adds the commas. NaN and infinity
- * become null, bad UTF-8 becomes U+FFFD, so that the output is always valid JSON. The buffer keeps
+ * become null, bad UTF-8 becomes U+FFFD, so that the output is always valid JSON. `out` records
  * errors (text_error()). */
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/utf8.h"
 
@@ -67,16 +68,13 @@ static uint64_t process_key(enum anomaly_kind kind, int64_t pid)
     return (uint64_t)pid << 4 | (uint64_t)kind;
 }
 
-/* A process is in at most one episode of a kind. A finding without a pid belongs to its run, by a
- * hash (FNV-1a) above all pids, or to the machine. */
+/* A process is in at most one episode of a kind. A finding without a pid belongs to its run or to
+ * the machine: its key is a hash of the run id, which is larger than all pids. */
 static uint64_t member_key(enum anomaly_kind kind, const struct finding_subject *subject)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-
     if (int_is_known(subject->pid))
         return process_key(kind, subject->pid);
-    for (const char *at = subject->run_id ? subject->run_id : ""; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001B3);
+    uint64_t hash = hash_text(subject->run_id ? subject->run_id : "");
     return process_key(kind, (int64_t)(hash | UINT64_C(1) << 59));
 }
 

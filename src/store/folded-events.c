@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/macros.h"
 #include "store/text-pool.h"
 
@@ -250,7 +251,7 @@ static bool is_same(const struct fold *fold, const struct fold *wanted)
 
 static uint64_t hash_of(const struct fold *fold)
 {
-    uint64_t hash = text_hash(fold->program, strlen(fold->program));
+    uint64_t hash = hash_text(fold->program);
 
     hash = (hash ^ (uint64_t)fold->run) * UINT64_C(0x9e3779b97f4a7c15);
     hash = (hash ^ (uint64_t)fold->minute) * UINT64_C(0x9e3779b97f4a7c15);

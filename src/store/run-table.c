@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "store/text-pool.h"
 
@@ -204,11 +205,6 @@ int run_table_init(struct run_table *table, struct database *database, const str
     return r;
 }
 
-uint64_t run_hash(const char *run_id)
-{
-    return text_hash(run_id, strlen(run_id));
-}
-
 static void free_run(struct run_row *run)
 {
     VEC_DONE(&run->sheets);
@@ -224,7 +220,7 @@ void run_table_commit(struct run_table *table)
     while ((run = map_next(&table->by_hash, &position))) {
         /* Ended runs are dropped, so that they do not accumulate in a daemon. */
         if (run->must_reload || (run->has_ended && !run->is_here)) {
-            map_remove(&table->by_hash, run_hash(run->run_id));
+            map_remove(&table->by_hash, hash_text(run->run_id));
             free_run(run);
             position--; /* map_remove() may have moved another entry here */
             continue;
@@ -259,7 +255,7 @@ void run_table_reset(struct run_table *table)
         if (run->is_stored) {
             restore_run(run);
         } else {
-            map_remove(&table->by_hash, run_hash(run->run_id));
+            map_remove(&table->by_hash, hash_text(run->run_id));
             free_run(run);
             position--; /* map_remove() may have moved another entry here */
         }
@@ -333,7 +329,7 @@ static int load_or_make(struct run_table *table, struct run_row *run, const char
 int run_table_get(struct run_table *table, const char *run_id, const char *job_id,
                   struct run_row **ret)
 {
-    uint64_t hash = run_hash(run_id);
+    uint64_t hash = hash_text(run_id);
     struct run_row *run = map_get(&table->by_hash, hash);
 
     if (run) {
@@ -582,7 +578,7 @@ static int write_runs(struct run_table *table, uint64_t growth_interval)
 
 int run_table_write_and_drop(struct run_table *table, const char *run_id)
 {
-    struct run_row *run = map_get(&table->by_hash, run_hash(run_id));
+    struct run_row *run = map_get(&table->by_hash, hash_text(run_id));
 
     if (!run)
         return 0;

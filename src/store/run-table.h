@@ -119,7 +119,6 @@ int run_table_put_sheet(struct run_table *table, const struct sheet *sheet);
 int run_table_insert_job(struct run_table *table, const struct job *job);
 int run_table_write_sheet(struct run_table *table, const struct sheet *sheet);
 int run_table_write_and_drop(struct run_table *table, const char *run_id);
-uint64_t run_hash(const char *run_id);
 
 /* What a process adds to its run and its step between two of its samples. */
 struct process_delta {

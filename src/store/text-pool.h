@@ -17,9 +17,6 @@ struct text_pool {
     int64_t list_id;
 };
 
-/* FNV-1a. It must not change, because the database has these hashes. */
-uint64_t text_hash(const char *bytes, size_t length);
-
 int text_pool_init(struct text_pool *pool, struct database *database);
 void text_pool_done(struct text_pool *pool);
 

@@ -189,7 +189,7 @@ void gpu_thread_close(struct gpu_thread *thread)
         pthread_join(thread->thread, NULL);
         shared_free(shared);
     } else {
-        thread_leave(thread->thread);
+        thread_abandon(thread->thread);
     }
     uv_close((uv_handle_t *)&thread->answered, on_closed);
 }

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd-io.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/map.h"
 #include "base/number.h"
@@ -265,16 +266,12 @@ static void scan_processes(struct drm_clients *clients)
 /* ---- reading device files ---- */
 
 /* Client ids may be unique only per driver. A file without an id is identified by its process and
- * descriptor. The hash of the device (FNV-1a) makes keys of one device unique, and collisions
+ * descriptor. The hash of the device makes keys of one device unique, and collisions
  * between two devices very unlikely. */
 static uint64_t key_of(const struct drm_fdinfo *info, pid_t pid, int file)
 {
-    const char *const texts[] = {info->driver, info->pdev};
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = hash_add(hash_text(info->driver), info->pdev, strlen(info->pdev));
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        for (const char *at = texts[i]; *at; at++)
-            hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
     return hash ^ (int_is_known(info->client_id) ? (uint64_t)info->client_id
                                                  : (uint64_t)pid << 32 | (uint64_t)file);
 }
