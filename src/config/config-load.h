@@ -23,7 +23,7 @@ struct config_node {
     size_t length;
     bool quoted; /* in quotes or as a block: always text */
     const char
-        *refused;  /* an unsupported YAML feature that it uses: "anchors", "tags", "aliases" */
+        *unsupported;  /* an unsupported YAML feature that it uses: "anchors", "tags", "aliases" */
     unsigned line; /* line and column start at 1 */
     unsigned column;
     struct config_node *first; /* items of a list; alternating keys and values of a mapping */

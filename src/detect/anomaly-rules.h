@@ -15,9 +15,9 @@ struct anomaly_rules {
     uint64_t runaway_ns; /* of runaway_process */
 
     uint64_t now_ns;
-    bool has_remembered;
-    uint64_t remembered_ns; /* of the last snapshot used for baselines */
-    bool is_remembered;     /* the current one is used as well */
+    bool has_baseline;
+    uint64_t baseline_ns; /* of the last snapshot used for baselines */
+    bool is_baseline;     /* the current one is used as well */
 
     struct process_histories histories;
     struct leak_scratch scratch;

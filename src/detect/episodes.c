@@ -85,7 +85,7 @@ static void remove_member(struct episodes *episodes, struct episode_member *memb
     free(member);
 }
 
-static void note_pid(struct episode *episode, int64_t pid)
+static void add_pid(struct episode *episode, int64_t pid)
 {
     size_t named = MIN(episode->pid_count, (size_t)PIDS_NAMED);
 
@@ -115,7 +115,7 @@ static int add_member(struct episodes *episodes, struct episode *episode,
                                       .start_ticks = subject->start_ticks,
                                       .is_process = subject->is_process};
     TAILQ_INSERT_TAIL(&episode->members, member, neighbours);
-    note_pid(episode, subject->pid);
+    add_pid(episode, subject->pid);
     *ret = member;
     return 0;
 }
@@ -129,7 +129,7 @@ static void episode_free(struct episode *episode)
     free(episode);
 }
 
-static bool folds(const struct finding *finding)
+static bool shares_episode(const struct finding *finding)
 {
     return finding->subject.run_id || finding->kind == ANOMALY_ZOMBIE;
 }
@@ -164,7 +164,7 @@ static int open_episode(struct episodes *episodes, const struct finding *finding
     if (!episode)
         return -ENOMEM;
     episode->kind = finding->kind;
-    episode->is_folded = folds(finding);
+    episode->is_folded = shares_episode(finding);
     episode->timestamp = timestamp;
     episode->worst = (struct finding_figures){.severity = SEVERITY_UNKNOWN, .value = REAL_UNKNOWN};
     TAILQ_INIT(&episode->members);
@@ -212,10 +212,10 @@ static struct episode_member *find_member(struct episodes *episodes, const struc
     return NULL;
 }
 
-static int join(struct episodes *episodes, const struct finding *finding, double timestamp,
+static int join_episode(struct episodes *episodes, const struct finding *finding, double timestamp,
                 struct episode_member **ret)
 {
-    struct episode *episode = folds(finding) ? find_folded(episodes, finding) : NULL;
+    struct episode *episode = shares_episode(finding) ? find_folded(episodes, finding) : NULL;
     bool is_new = !episode;
     int r = is_new ? open_episode(episodes, finding, timestamp, &episode) : 0;
 
@@ -229,11 +229,11 @@ static int join(struct episodes *episodes, const struct finding *finding, double
     return r;
 }
 
-static int note_finding(struct episodes *episodes, const struct episodes_input *input,
+static int apply_finding(struct episodes *episodes, const struct episodes_input *input,
                         const struct finding *finding)
 {
     struct episode_member *member = find_member(episodes, finding);
-    int r = member ? 0 : join(episodes, finding, input->timestamp, &member);
+    int r = member ? 0 : join_episode(episodes, finding, input->timestamp, &member);
 
     if (r < 0)
         return r;
@@ -361,7 +361,7 @@ int episodes_apply(struct episodes *episodes, const struct episodes_input *input
         episode->firing = 0;
     }
     for (size_t i = 0; i < input->findings->count; i++) {
-        int r = note_finding(episodes, input, &input->findings->items[i]);
+        int r = apply_finding(episodes, input, &input->findings->items[i]);
         error = error ? error : r;
     }
     TAILQ_FOREACH (episode, &episodes->by_age, by_age) {

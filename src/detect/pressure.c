@@ -14,8 +14,8 @@
 #define ACCEPT_MEMORY_RATIO 0.85
 /* Of the process limit, above which nothing starts. */
 #define PROCESS_RATIO 0.8
-/* A refused job waits at least this long, even without pressure. */
-#define ASK_AGAIN_SECONDS 10
+/* A rejected job waits at least this long, even without pressure. */
+#define RETRY_SECONDS 10
 /* Of a reported name. */
 #define NAME_COLUMNS 40
 
@@ -186,7 +186,7 @@ static void describe_rate_limit(const struct pressure_limits *limits _unused_,
 static const struct cause {
     enum pressure (*level)(const struct pressure_limits *limits,
                            const struct pressure_input *input);
-    void (*say)(const struct pressure_limits *limits, const struct pressure_input *input,
+    void (*describe)(const struct pressure_limits *limits, const struct pressure_input *input,
                 struct text *out);
 } causes[] = {
     {level_of_probe, describe_probe},           {level_of_memory, describe_memory},
@@ -198,17 +198,17 @@ static const struct cause {
 static const struct cause *find_cause(const struct pressure_limits *limits,
                                       const struct pressure_input *input, enum pressure *ret_level)
 {
-    const struct cause *heaviest = NULL;
+    const struct cause *strongest = NULL;
 
     *ret_level = PRESSURE_NONE;
     for (size_t i = 0; i < ARRAY_SIZE(causes) && *ret_level < PRESSURE_CRITICAL; i++) {
         enum pressure level = causes[i].level(limits, input);
         if (level > *ret_level) {
             *ret_level = level;
-            heaviest = &causes[i];
+            strongest = &causes[i];
         }
     }
-    return heaviest;
+    return strongest;
 }
 
 enum pressure pressure_level(const struct pressure_limits *limits,
@@ -223,24 +223,24 @@ enum pressure pressure_level(const struct pressure_limits *limits,
 /* ---- admission ---- */
 
 /* Without memory it is truncated. */
-static void set_reason(struct admission *admission, const struct text *words)
+static void set_reason(struct admission *admission, const struct text *reason)
 {
-    utf8_clean(admission->reason, sizeof(admission->reason), text_string(words), words->length);
+    utf8_clean(admission->reason, sizeof(admission->reason), text_string(reason), reason->length);
 }
 
 void pressure_can_start_sheet(const struct pressure_limits *limits,
                               const struct pressure_input *input, struct admission *ret)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text reason = {0};
     enum pressure level;
-    const struct cause *heaviest = find_cause(limits, input, &level);
+    const struct cause *strongest = find_cause(limits, input, &level);
 
-    if (heaviest)
-        heaviest->say(limits, input, &words);
+    if (strongest)
+        strongest->describe(limits, input, &reason);
     *ret = (struct admission){.allowed = level < PRESSURE_CRITICAL,
                               .delay_seconds = levels[level].delay_seconds,
                               .level = level};
-    set_reason(ret, &words);
+    set_reason(ret, &reason);
 }
 
 /* Whether the estimate has enough confidence and exceeds the free memory; appends the reason. */
@@ -259,9 +259,9 @@ static bool is_too_large(const struct pressure_limits *limits, const struct pres
     return true;
 }
 
-/* Whether it is refused; says why. Less refuses a job than holds up a step: pressure that passes by
+/* Whether it is rejected; says why. Less refuses a job than holds up a step: pressure that passes by
  * itself does not. */
-static bool is_refused(const struct pressure_limits *limits, const struct pressure_input *input,
+static bool is_rejected(const struct pressure_limits *limits, const struct pressure_input *input,
                        const struct resource_estimate *estimate, struct text *out)
 {
     if (has_failed(limits, input)) {
@@ -283,17 +283,17 @@ void pressure_should_accept_job(const struct pressure_limits *limits,
                                 const struct pressure_input *input,
                                 const struct resource_estimate *estimate, struct admission *ret)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text reason = {0};
     enum pressure level;
-    const struct cause *heaviest = find_cause(limits, input, &level);
-    bool refused = is_refused(limits, input, estimate, &words);
+    const struct cause *strongest = find_cause(limits, input, &level);
+    bool rejected = is_rejected(limits, input, estimate, &reason);
 
-    if (!refused && heaviest)
-        heaviest->say(limits, input, &words);
+    if (!rejected && strongest)
+        strongest->describe(limits, input, &reason);
     *ret = (struct admission){
-        .allowed = !refused,
-        .delay_seconds = refused ? MAX(levels[level].delay_seconds, (double)ASK_AGAIN_SECONDS) : 0,
+        .allowed = !rejected,
+        .delay_seconds = rejected ? MAX(levels[level].delay_seconds, (double)RETRY_SECONDS) : 0,
         .level = level,
     };
-    set_reason(ret, &words);
+    set_reason(ret, &reason);
 }

@@ -28,7 +28,7 @@ void process_histories_begin(struct process_histories *histories)
     histories->seen = 0;
 }
 
-static struct process_history *add(struct process_histories *histories,
+static struct process_history *add_history(struct process_histories *histories,
                                    const struct process_metric *process, uint64_t now_ns,
                                    const struct detect_numbers *numbers)
 {
@@ -45,7 +45,7 @@ static struct process_history *add(struct process_histories *histories,
     return history;
 }
 
-struct process_history *process_histories_see(struct process_histories *histories,
+struct process_history *process_histories_update(struct process_histories *histories,
                                               const struct process_metric *process, uint64_t now_ns,
                                               const struct detect_numbers *numbers)
 {
@@ -57,7 +57,7 @@ struct process_history *process_histories_see(struct process_histories *historie
         history = NULL;
     }
     if (!history)
-        history = add(histories, process, now_ns, numbers);
+        history = add_history(histories, process, now_ns, numbers);
     if (!history)
         return NULL;
 
@@ -97,7 +97,7 @@ struct process_history *process_histories_find(const struct process_histories *h
     return history && history->start_ticks == start_ticks ? history : NULL;
 }
 
-bool process_history_is_there(const struct process_histories *histories,
+bool process_history_is_current(const struct process_histories *histories,
                               const struct process_history *history)
 {
     return history->seen == histories->snapshot;

@@ -45,7 +45,7 @@ void process_histories_done(struct process_histories *histories);
 /* A snapshot: begin, see each of its processes, end. */
 void process_histories_begin(struct process_histories *histories);
 /* NULL without memory for a new one. Valid until the end of the next snapshot. */
-struct process_history *process_histories_see(struct process_histories *histories,
+struct process_history *process_histories_update(struct process_histories *histories,
                                               const struct process_metric *process, uint64_t now_ns,
                                               const struct detect_numbers *numbers);
 void process_histories_end(struct process_histories *histories);
@@ -58,7 +58,7 @@ struct process_history *process_histories_find_pid(const struct process_historie
                                                    int64_t pid);
 
 /* Whether it is in the current snapshot. */
-bool process_history_is_there(const struct process_histories *histories,
+bool process_history_is_current(const struct process_histories *histories,
                               const struct process_history *history);
 
 void streak_update(struct streak *streak, bool holds, uint64_t now_ns);

@@ -22,7 +22,7 @@ struct rate_limits {
 };
 
 /* Replaces one of the same name and user, even with a shorter one, so that it can be cancelled. */
-void rate_limits_note(struct rate_limits *limits, int64_t uid, const char *name, uint64_t until_ns,
+void rate_limits_set(struct rate_limits *limits, int64_t uid, const char *name, uint64_t until_ns,
                       uint64_t now_ns);
 
 /* The one that lasts longest for that user (INT_UNKNOWN: for all); NULL: none. */

@@ -17,7 +17,7 @@ struct rss_point {
 };
 
 struct rss_leak {
-    bool is_one;
+    bool is_leak;
     double growth_mb; /* by the Theil-Sen slope, at most the range of the points */
     double needed_mb; /* the threshold */
     double seconds;   /* covered by the points */

@@ -48,14 +48,14 @@ struct rss_baseline {
 bool rss_window_baseline(struct rss_window *window, uint64_t now_ns, uint64_t length_ns,
                          struct rss_baseline *ret);
 
-struct rss_sighting {
+struct rss_sample {
     double mb;       /* may be unknown: then it is ignored */
     bool is_waiting; /* and not computing, since the last one */
     uint64_t ns;
     uint64_t window_ns;
-    bool is_remembered; /* kept beyond the next one */
+    bool is_baseline; /* kept beyond the next one */
 };
 
 /* 0, or -ENOMEM: then it is only the latest value. */
-int rss_window_add(struct rss_window *window, const struct rss_sighting *seen,
+int rss_window_add(struct rss_window *window, const struct rss_sample *sample,
                    const struct detect_numbers *numbers);

@@ -16,7 +16,7 @@ static void on_helper_started(void *context, pid_t pid)
 {
     struct engine *engine = context;
 
-    registry_add_stranger(engine->options.registry,
+    registry_exclude(engine->options.registry,
                           pid); /* if memory runs out, it counts as one of the run */
 }
 

@@ -96,10 +96,10 @@ static bool is_unchanged(const struct kernel_account *account, struct member *me
 {
     int64_t now_ns = reading->reaped_user_ns + reading->reaped_system_ns +
                      (reading->state == 'Z' ? reading->cpu_ns : 0);
-    bool is_same = member->look == account->readings - 1 && member->look_ns == now_ns;
+    bool is_same = member->cover_check == account->readings - 1 && member->cover_check_ns == now_ns;
 
-    member->look = account->readings;
-    member->look_ns = now_ns;
+    member->cover_check = account->readings;
+    member->cover_check_ns = now_ns;
     return is_same;
 }
 
@@ -122,7 +122,7 @@ static int find_restless(struct kernel_account *account, const struct readings *
     }
     member = NULL;
     while (r == 0 && (member = registry_next(account->registry, member)))
-        if (!member->is_covered && member->look == account->readings - 1) /* and is gone */
+        if (!member->is_covered && member->cover_check == account->readings - 1) /* and is gone */
             r = note_restless(account, member->run);
     return r;
 }

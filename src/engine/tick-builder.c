@@ -44,7 +44,7 @@ static void note_event(struct tick_builder *builder, struct tick_box *box,
 
     if (command && !event->command && !is_beginning && !event->is_step && event->run_id)
         event->command = arena_strdup(&box->arena, command); /* NULL without memory */
-    failure_chains_note(&builder->failures, event);
+    failure_chains_add(&builder->failures, event);
 }
 
 void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot)
@@ -261,7 +261,7 @@ void tick_builder_add_step(struct tick_builder *builder, struct event_owner owne
 /* The first failure may be among the lost events. */
 void tick_builder_distrust(struct tick_builder *builder)
 {
-    failure_chains_distrust(&builder->failures);
+    failure_chains_drop_living(&builder->failures);
     command_cache_distrust(&builder->commands);
 }
 

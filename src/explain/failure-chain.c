@@ -55,7 +55,7 @@ struct living {
 
 /* ---- failures ---- */
 
-static void unref(struct failure *failure)
+static void failure_unref(struct failure *failure)
 {
     while (failure && --failure->uses == 0) {
         struct failure *below = failure->below;
@@ -65,7 +65,7 @@ static void unref(struct failure *failure)
     }
 }
 
-static struct failure *ref(struct failure *failure)
+static struct failure *failure_ref(struct failure *failure)
 {
     if (failure)
         failure->uses++;
@@ -77,7 +77,7 @@ static size_t size_of_text(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-static const char *put_text(const char *text, char **at)
+static const char *append_text(const char *text, char **at)
 {
     size_t size = size_of_text(text);
     char *place = *at;
@@ -104,13 +104,13 @@ static struct failure *failure_new(const struct process_event *event, struct fai
     struct failure *failure = malloc(size);
     if (!failure)
         return NULL;
-    *failure = (struct failure){.uses = 1, .below = ref(below), .order = order, .event = *event};
+    *failure = (struct failure){.uses = 1, .below = failure_ref(below), .order = order, .event = *event};
     char *at = failure->texts;
-    failure->event.command = put_text(event->command, &at);
-    failure->event.sender_command = put_text(event->sender_command, &at);
-    failure->event.details = put_text(details, &at);
-    failure->event.job_id = put_text(event->job_id, &at);
-    failure->event.run_id = put_text(event->run_id, &at);
+    failure->event.command = append_text(event->command, &at);
+    failure->event.sender_command = append_text(event->sender_command, &at);
+    failure->event.details = append_text(details, &at);
+    failure->event.job_id = append_text(event->job_id, &at);
+    failure->event.run_id = append_text(event->run_id, &at);
     return failure;
 }
 
@@ -118,7 +118,7 @@ static struct failure *failure_new(const struct process_event *event, struct fai
 
 static void remove_failed(struct living *living, size_t at)
 {
-    unref(living->failed[at]);
+    failure_unref(living->failed[at]);
     living->failed_count--;
     memmove(&living->failed[at], &living->failed[at + 1],
             (living->failed_count - at) * sizeof(living->failed[0]));
@@ -129,14 +129,14 @@ static void living_free(struct living *living)
     if (!living)
         return;
     for (size_t i = 0; i < living->failed_count; i++)
-        unref(living->failed[i]);
-    unref(living->end);
+        failure_unref(living->failed[i]);
+    failure_unref(living->end);
     free(living->command);
     free(living->oom);
     free(living);
 }
 
-static struct living *find(const struct failure_chains *chains, int64_t pid)
+static struct living *find_living(const struct failure_chains *chains, int64_t pid)
 {
     return pid > 0 ? map_get(&chains->living, (uint64_t)pid) : NULL;
 }
@@ -144,7 +144,7 @@ static struct living *find(const struct failure_chains *chains, int64_t pid)
 /* The parent may have ended already, by its event. */
 static struct living *find_parent(const struct failure_chains *chains, const struct living *child)
 {
-    struct living *parent = find(chains, child->ppid);
+    struct living *parent = find_living(chains, child->ppid);
 
     if (!child->parent_birth || (parent && parent->birth == child->parent_birth))
         return child->parent_birth ? parent : NULL;
@@ -164,7 +164,7 @@ static void drop_early(struct failure_chains *chains, const char *run_id)
         }
 }
 
-void failure_chains_distrust(struct failure_chains *chains)
+void failure_chains_drop_living(struct failure_chains *chains)
 {
     size_t position = 0;
 
@@ -176,10 +176,10 @@ void failure_chains_distrust(struct failure_chains *chains)
 
 void failure_chains_done(struct failure_chains *chains)
 {
-    failure_chains_distrust(chains);
+    failure_chains_drop_living(chains);
     map_done(&chains->living);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
-        unref(chains->ended[i]);
+        failure_unref(chains->ended[i]);
     *chains = (struct failure_chains){0};
 }
 
@@ -196,7 +196,7 @@ void failure_chains_forget_run(struct failure_chains *chains, const char *run_id
     drop_early(chains, run_id);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         if (chains->ended[i] && strcmp(chains->ended[i]->event.run_id, run_id) == 0) {
-            unref(chains->ended[i]);
+            failure_unref(chains->ended[i]);
             chains->ended[i] = NULL;
         }
 }
@@ -215,7 +215,7 @@ static int set_command(struct living *living, const char *command)
 /* ---- starts ---- */
 
 /* A process that starts another has handled earlier failures: a few are kept for their status. */
-static void note_child_started(struct living *parent, uint64_t order)
+static void record_child_start(struct living *parent, uint64_t order)
 {
     parent->child_started = order;
     while (parent->failed_count > FAILED_EARLIER_MAX)
@@ -223,16 +223,16 @@ static void note_child_started(struct living *parent, uint64_t order)
 }
 
 /* The same for a run with a new first process: a retry, or the next step. */
-static void note_first_started(struct failure_chains *chains, const char *run_id)
+static void mark_earlier_ends(struct failure_chains *chains, const char *run_id)
 {
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         if (chains->ended[i] && strcmp(chains->ended[i]->event.run_id, run_id) == 0)
             chains->ended[i]->is_past = true;
 }
 
-static int note_spawn(struct failure_chains *chains, const struct process_event *event)
+static int handle_spawn(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *parent = find(chains, event->ppid);
+    struct living *parent = find_living(chains, event->ppid);
     struct living *living = calloc(1, sizeof(*living));
 
     if (!living)
@@ -254,17 +254,17 @@ static int note_spawn(struct failure_chains *chains, const struct process_event 
         return r;
     }
     if (parent) {
-        note_child_started(parent, chains->order);
+        record_child_start(parent, chains->order);
         parent->children++;
     }
     if (living->is_first)
-        note_first_started(chains, living->run_id);
+        mark_earlier_ends(chains, living->run_id);
     return 0;
 }
 
-static int note_exec(struct failure_chains *chains, const struct process_event *event)
+static int handle_exec(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *living = find(chains, event->pid);
+    struct living *living = find_living(chains, event->pid);
 
     return living ? set_command(living, event->command) : 0;
 }
@@ -281,7 +281,7 @@ static struct failure *later_kill(struct failure *latest, struct failure *chain,
 
 /* The end may be reported before its reason: they come from two sources while the kernel collector
  * takes over. */
-static int note_late_oom(struct failure_chains *chains, const struct process_event *event)
+static int handle_late_oom(struct failure_chains *chains, const struct process_event *event)
 {
     struct failure *killed = NULL;
     size_t position = 0;
@@ -303,13 +303,13 @@ static int note_late_oom(struct failure_chains *chains, const struct process_eve
     return 0;
 }
 
-static int note_oom(struct failure_chains *chains, const struct process_event *event)
+static int handle_oom(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *living = find(chains, event->pid);
+    struct living *living = find_living(chains, event->pid);
     size_t size = size_of_text(event->details);
 
     if (!living)
-        return note_late_oom(chains, event);
+        return handle_late_oom(chains, event);
     if (living->oom)
         return 0;
     living->oom = malloc(sizeof(*living->oom) + size);
@@ -317,7 +317,7 @@ static int note_oom(struct failure_chains *chains, const struct process_event *e
         return -ENOMEM;
     char *at = (char *)(living->oom + 1);
     *living->oom = *event;
-    living->oom->details = put_text(event->details, &at);
+    living->oom->details = append_text(event->details, &at);
     return 0;
 }
 
@@ -430,22 +430,22 @@ static void add_failed(struct living *parent, struct failure *failure)
 {
     if (parent->failed_count == FAILED_MAX)
         remove_failed(parent, FAILED_MAX / 2); /* the first and the last ones matter most */
-    parent->failed[parent->failed_count++] = ref(failure);
+    parent->failed[parent->failed_count++] = failure_ref(failure);
 }
 
 static void add_ended(struct failure_chains *chains, struct failure *failure)
 {
     struct failure **place = &chains->ended[chains->ended_count++ % FAILURE_CHAINS_ENDED_MAX];
 
-    unref(*place);
-    *place = ref(failure);
+    failure_unref(*place);
+    *place = failure_ref(failure);
 }
 
 /* The event may have only the short name of a sender in the same run. Of other senders, which may
  * belong to another user, the chain has no more than the event. */
 static void name_sender(const struct failure_chains *chains, struct process_event *end)
 {
-    const struct living *sender = find(chains, end->sender_pid);
+    const struct living *sender = find_living(chains, end->sender_pid);
 
     if (sender && strcmp(sender->run_id, end->run_id) == 0 &&
         size_of_text(sender->command) > size_of_text(end->sender_command))
@@ -453,7 +453,7 @@ static void name_sender(const struct failure_chains *chains, struct process_even
 }
 
 /* The end, completed with what is known of the process. */
-static struct process_event complete(const struct failure_chains *chains,
+static struct process_event complete_end(const struct failure_chains *chains,
                                      const struct living *living, const struct process_event *event)
 {
     struct process_event end = *event;
@@ -469,10 +469,10 @@ static struct process_event complete(const struct failure_chains *chains,
 }
 
 /* Returns a reference to the failure of the process. NULL without memory. */
-static struct failure *note_failure(struct failure_chains *chains, const struct living *living,
+static struct failure *record_failure(struct failure_chains *chains, const struct living *living,
                                     struct living *parent, const struct process_event *event)
 {
-    const struct process_event end = complete(chains, living, event);
+    const struct process_event end = complete_end(chains, living, event);
     struct failure *failure = failure_new(&end, shorten(find_reason(living, &end)), chains->order);
 
     if (!failure)
@@ -485,7 +485,7 @@ static struct failure *note_failure(struct failure_chains *chains, const struct 
 }
 
 /* Keeps a process whose children may have ended before it, with ends that are not reported yet. */
-static void keep_early(struct failure_chains *chains, struct living *living, struct failure *end)
+static void store_early(struct failure_chains *chains, struct living *living, struct failure *end)
 {
     struct living **place = &chains->early[chains->early_count++ % FAILURE_CHAINS_EARLY_MAX];
 
@@ -499,8 +499,8 @@ static void reconsider(struct living *early)
 {
     struct failure *end = early->end, *former = end->below;
 
-    end->below = ref(shorten(find_reason(early, &end->event)));
-    unref(former);
+    end->below = failure_ref(shorten(find_reason(early, &end->event)));
+    failure_unref(former);
 }
 
 static void remove_child(struct failure_chains *chains, struct living *parent)
@@ -513,7 +513,7 @@ static void remove_child(struct failure_chains *chains, struct living *parent)
     living_free(parent);
 }
 
-static int note_end(struct failure_chains *chains, const struct process_event *event)
+static int handle_end(struct failure_chains *chains, const struct process_event *event)
 {
     struct living *living = map_remove(&chains->living, (uint64_t)event->pid);
     struct failure *failure = NULL;
@@ -527,21 +527,21 @@ static int note_end(struct failure_chains *chains, const struct process_event *e
     if (!is_orphan)
         parent->child_ended = fmax(parent->child_ended, event->timestamp);
     if (has_failed)
-        failure = note_failure(chains, living, is_orphan ? NULL : parent, event);
+        failure = record_failure(chains, living, is_orphan ? NULL : parent, event);
     if (!is_orphan && parent->end)
         reconsider(parent);
     if (parent)
         remove_child(chains, parent);
     if (failure && living->children && event->event_type == EVENT_EXIT) {
-        keep_early(chains, living, failure);
+        store_early(chains, living, failure);
         return 0;
     }
-    unref(failure);
+    failure_unref(failure);
     living_free(living);
     return has_failed && !failure ? -ENOMEM : 0;
 }
 
-void failure_chains_note(struct failure_chains *chains, const struct process_event *event)
+void failure_chains_add(struct failure_chains *chains, const struct process_event *event)
 {
     int r = 0;
 
@@ -549,22 +549,22 @@ void failure_chains_note(struct failure_chains *chains, const struct process_eve
         return;
     chains->order++;
     switch (event->event_type) {
-    case EVENT_SPAWN: r = note_spawn(chains, event); break;
-    case EVENT_EXEC: r = note_exec(chains, event); break;
-    case EVENT_OOM: r = note_oom(chains, event); break;
+    case EVENT_SPAWN: r = handle_spawn(chains, event); break;
+    case EVENT_EXEC: r = handle_exec(chains, event); break;
+    case EVENT_OOM: r = handle_oom(chains, event); break;
     case EVENT_EXIT:
-    case EVENT_KILL: r = note_end(chains, event); break;
+    case EVENT_KILL: r = handle_end(chains, event); break;
     default: break;
     }
     if (r < 0)
-        failure_chains_distrust(chains);
+        failure_chains_drop_living(chains);
 }
 
 /* ---- lookup ---- */
 
 const char *failure_chains_command(const struct failure_chains *chains, int64_t pid)
 {
-    const struct living *living = find(chains, pid);
+    const struct living *living = find_living(chains, pid);
 
     return living ? living->command : NULL;
 }

@@ -53,15 +53,15 @@ void failure_chains_done(struct failure_chains *chains);
 /* Adds an event, in order, with its command line if known; ignores events without a process. The
  * end of a child may come after that of its parent, because ends can come from two sources while
  * the kernel collector takes over: their timestamps decide which was first. Without memory all is
- * dropped, see failure_chains_distrust(). */
-void failure_chains_note(struct failure_chains *chains, const struct process_event *event);
+ * dropped, see failure_chains_drop_living(). */
+void failure_chains_add(struct failure_chains *chains, const struct process_event *event);
 
 /* Returns the command line of a living process by its last exec; NULL: unknown. Valid until the
  * next event. */
 const char *failure_chains_command(const struct failure_chains *chains, int64_t pid);
 
 /* Events were lost: drops what is known of the living processes, which get no chain. */
-void failure_chains_distrust(struct failure_chains *chains);
+void failure_chains_drop_living(struct failure_chains *chains);
 
 /* The run is over: drops all of it. */
 void failure_chains_forget_run(struct failure_chains *chains, const char *run_id);

@@ -21,7 +21,7 @@ struct registry {
     TAILQ_HEAD(, member_entry) by_age; /* in the order of joining: parents before children */
     struct run_index runs;
     struct map fosters;   /* pid → struct foster */
-    struct map strangers; /* pid → not NULL: children that a foster parent had before */
+    struct map excluded; /* pid → not NULL: children that a foster parent had before */
     bool trusts_events;
     uint32_t last_tag;
 };

@@ -29,8 +29,8 @@ struct member {
     uint32_t tag;    /* its tag in the kernel; 0: none */
     bool is_covered; /* its exit, and those of its children, will be reported with exact figures */
     bool is_counted; /* that exit was reported */
-    unsigned look;   /* the last check that found it not covered yet; 0: none */
-    int64_t look_ns; /* the CPU time it had reaped then and, if it had ended, used itself */
+    unsigned cover_check;   /* the last check that found it not covered yet; 0: none */
+    int64_t cover_check_ns; /* the CPU time it had reaped then and, if it had ended, used itself */
     /* Since when its system calls and those of its children are counted; 0: they are not. */
     uint64_t calls_since_ns;
 };
@@ -76,7 +76,7 @@ struct run *registry_find_run(const struct registry *registry, const char *run_i
 struct run *registry_find_job(const struct registry *registry, const char *job_id, int64_t uid);
 /* Returns the id for another run of that job and user: JOB (unless `is_taken`, because it is used
  * elsewhere), or the first of JOB-2, JOB-3, … that none of the user's runs has. */
-void registry_free_name(const struct registry *registry, const char *job_id, int64_t uid,
+void registry_find_free_name(const struct registry *registry, const char *job_id, int64_t uid,
                         bool is_taken, char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
 /* Iterates over all runs, oldest first: start with NULL; returns NULL at the end. */
 struct run *registry_next_run(const struct registry *registry, const struct run *run);
@@ -108,9 +108,9 @@ bool registry_is_foster(const struct registry *registry, pid_t pid);
 
 /* Excludes a child that the foster parent had before the run: it belongs to no run. Returns 0 or
  * -ENOMEM. */
-int registry_add_stranger(struct registry *registry, pid_t pid);
-bool registry_is_stranger(const struct registry *registry, pid_t pid);
-size_t registry_stranger_count(const struct registry *registry);
+int registry_exclude(struct registry *registry, pid_t pid);
+bool registry_is_excluded(const struct registry *registry, pid_t pid);
+size_t registry_excluded_count(const struct registry *registry);
 
 /* Returns the run of a process that the foster parent `parent` has reaped, or NULL. An unknown
  * orphan belongs to the run of the foster parent; it is counted there, unless events already count
@@ -149,7 +149,7 @@ int registry_place_tagged(struct registry *registry, uint32_t tag, pid_t pid, pi
 
 struct member *registry_find(const struct registry *registry, pid_t pid);
 
-/* Call it when a process was reaped. A process that was excluded with registry_add_stranger() is
+/* Call it when a process was reaped. A process that was excluded with registry_exclude() is
  * forgotten too, because its pid may be reused. */
 void registry_remove(struct registry *registry, pid_t pid);
 

@@ -52,7 +52,7 @@ struct helper_options {
     size_t output_max;       /* bytes of output to keep; the helper is stopped if it writes more */
     /* Gets each chunk of output as it is read; nothing is kept then, and `output_max` does not
      * apply. May be NULL. */
-    void (*on_piece)(void *context, const char *bytes, size_t length);
+    void (*on_chunk)(void *context, const char *bytes, size_t length);
     /* Gets all output so far, whenever more has been read. May be NULL. */
     void (*on_output)(void *context, const char *output, size_t length);
     /* Called exactly once, as the last callback. The helper may not be used afterwards. */
@@ -83,7 +83,7 @@ void helper_resume(struct helper *helper);
  * time to SIGKILL. */
 void helper_stop(struct helper *helper, uint64_t grace_ms);
 
-bool helpers_are_none(const struct helpers *helpers);
+bool helpers_is_empty(const struct helpers *helpers);
 bool helpers_have(const struct helpers *helpers, pid_t pid);
 /* Called by reaper_collect() when a helper can be waited for. */
 void helpers_reap(struct helpers *helpers, pid_t pid);

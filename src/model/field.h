@@ -104,8 +104,8 @@ struct field {
     const char *title; /* column heading; NULL: not shown in columns */
     unsigned width;    /* columns on a screen */
     bool required;     /* decoding fails if it is missing or null */
-    bool is_announced; /* decoding fails if it is missing; null is unknown */
-    bool is_left_out;  /* JSON omits it while it is unknown, instead of null; reals only */
+    bool key_required; /* decoding fails if it is missing; null is unknown */
+    bool omit_unknown;  /* JSON omits it while it is unknown, instead of null; reals only */
     const char *const *names;
     size_t name_count;
     const struct record *record;

@@ -22,11 +22,11 @@ bool lines_next(const char **at, const char *end, struct line *ret);
 int lines_first(const char *bytes, size_t length, struct line *ret);
 
 /* If the line continues with `key` (not empty), moves past it and the blanks after it. */
-bool line_take_key(struct line *line, const char *key);
+bool line_skip_key(struct line *line, const char *key);
 
 /* Returns the next word, up to a blank or the end, and moves past it and the blanks after it; false
  * if there is none. */
-bool line_take_word(struct line *line, struct line *ret_word);
+bool line_scan_word(struct line *line, struct line *ret_word);
 
 /* Copies the word as a string. Returns 0, or -EBADMSG if it is empty, too long, or contains a NUL.
  */
@@ -34,10 +34,10 @@ int line_copy(const struct line *word, char *into, size_t capacity);
 
 /* Parses an unsigned number that a blank or the end follows, and moves past it and the blanks. On
  * failure the line does not move. */
-int line_take_uint(struct line *line, uint64_t *ret);
+int line_scan_uint(struct line *line, uint64_t *ret);
 /* The same, up to INT64_MAX. */
-int line_take_int(struct line *line, int64_t *ret);
+int line_scan_int(struct line *line, int64_t *ret);
 /* `1234 kB`, in bytes. */
-int line_take_kb(struct line *line, int64_t *ret_bytes);
+int line_scan_kb(struct line *line, int64_t *ret_bytes);
 /* `0.25`, not negative. */
-int line_take_real(struct line *line, double *ret);
+int line_scan_real(struct line *line, double *ret);

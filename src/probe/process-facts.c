@@ -205,7 +205,7 @@ struct descent {
     pid_t parent;
 };
 
-static int note_child(void *context, pid_t pid)
+static int add_child(void *context, pid_t pid)
 {
     struct descent *descent = context;
 
@@ -264,7 +264,7 @@ static int read_thread(struct descent *descent, int task_fd, const char *tid)
     int r = fd < 0 ? -errno : read_list(descent, fd);
     if (r < 0)
         return r;
-    return proc_children_parse(descent->children.items, descent->children.count, note_child,
+    return proc_children_parse(descent->children.items, descent->children.count, add_child,
                                descent);
 }
 

@@ -475,7 +475,7 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
 
 /* ---- frequent readings ---- */
 
-int process_files_glance(const struct proc_tree *tree, const struct process_files *files,
+int process_files_read_cpu(const struct proc_tree *tree, const struct process_files *files,
                          struct process_reading *ret)
 {
     struct process_reading reading;

@@ -70,11 +70,11 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
  *
  * Reads only the CPU time. Returns 0, or -ESRCH if the clock cannot be read, possibly because the
  * process is gone. While the CPU time does not change, the process has not run, grown or forked. */
-int process_files_glance(const struct proc_tree *tree, const struct process_files *files,
+int process_files_read_cpu(const struct proc_tree *tree, const struct process_files *files,
                          struct process_reading *ret);
 
 /* Adds RSS and, with `with_peak`, the peak RSS to a reading that was begun; `stat` is NULL after
- * process_files_glance(). Values that cannot be read, and the memory of a zombie, are unknown.
+ * process_files_read_cpu(). Values that cannot be read, and the memory of a zombie, are unknown.
  * Returns 0, or a negative errno if the RSS could not be read. */
 int process_files_memory(struct proc_tree *tree, struct process_files *files,
                          const struct proc_stat *stat, bool with_peak,

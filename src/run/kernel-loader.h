@@ -15,7 +15,7 @@ struct kernel_loader_options {
     bool (*is_wanted)(void *context);
     /* Called in the loop: the receiver owns the probe; NULL: none, with the reason. */
     void (*on_loaded)(void *context, struct kernel_probe *kernel,
-                      const struct kernel_refusal *refusal);
+                      const struct kernel_probe_error *refusal);
     void *context;
 };
 

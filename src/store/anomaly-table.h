@@ -21,7 +21,7 @@ struct anomaly_table {
     /* Prepared at the first use: most sessions have no anomalies. */
     sqlite3_stmt *update_anomaly;
     sqlite3_stmt *insert_anomaly;
-    sqlite3_stmt *put_pattern;
+    sqlite3_stmt *upsert_pattern;
     sqlite3_stmt *count_pattern;
 };
 

@@ -4,9 +4,9 @@
 
 /* Creates a missing ballast file, unless the disk has too little space. Errors are ignored: sonde
  * works without one. */
-void ballast_keep(const char *database_path);
+void ballast_create(const char *database_path);
 /* Deletes the ballast file, if there is one. */
-void ballast_drop(const char *database_path);
+void ballast_delete(const char *database_path);
 
 /* Checks that SQLite can open the database safely. SQLite allocates only one byte in each page of
  * its shared-memory file. On a filesystem with blocks smaller than a page, a full disk would cause

@@ -67,7 +67,7 @@ int database_step_int(struct database *database, sqlite3_stmt *statement, int64_
 /* 1 for a row, 0 at the end. At the end, and after an error, the statement is reset. */
 int database_step(struct database *database, sqlite3_stmt *statement);
 /* Runs a query once; *ret is unchanged if there is no row or it is NULL. */
-int database_ask_int(struct database *database, const char *sql, int64_t *ret);
+int database_query_int(struct database *database, const char *sql, int64_t *ret);
 
 /* Runs a statement once that returns no rows, with up to two parameters. */
 int database_run_ints(struct database *database, const char *sql, int64_t first, int64_t second);

@@ -30,7 +30,7 @@ static const struct {
 struct budget {
     double left[KINDS]; /* tokens */
     bool is_storm[KINDS];
-    double at; /* time of the last refill */
+    double at; /* time of the last refill_budget */
 };
 
 struct fold_budget {
@@ -91,7 +91,7 @@ static bool is_notable(const struct process_event *event)
 }
 
 /* A clock that was set back adds nothing. */
-static void refill(struct budget *budget, double now)
+static void refill_budget(struct budget *budget, double now)
 {
     double passed = fmax(now - budget->at, 0);
 
@@ -103,7 +103,7 @@ static void refill(struct budget *budget, double now)
 
 /* Takes a token; returns whether there is a storm. A storm ends only when the budget is half full
  * again; otherwise random single events of the storm would be stored. */
-static bool spend(struct budget *budget, int kind)
+static bool spend_token(struct budget *budget, int kind)
 {
     double *left = &budget->left[kind];
     bool *is_storm = &budget->is_storm[kind];
@@ -141,8 +141,8 @@ int folded_events_must_fold(struct folded_events *folded, int64_t run,
 
     if (!budget)
         return database_fail_errno(folded->database, -ENOMEM);
-    refill(&budget->now, event->timestamp);
-    return spend(&budget->now, is_notable(event) ? NOTABLE : ORDINARY);
+    refill_budget(&budget->now, event->timestamp);
+    return spend_token(&budget->now, is_notable(event) ? NOTABLE : ORDINARY);
 }
 
 /* The end of a run is not reported here. A budget that is full again equals a new one. */
@@ -156,7 +156,7 @@ static void drop_full(struct folded_events *folded)
     position = 0;
     for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));) {
         struct budget then = budget->now;
-        refill(&then, latest);
+        refill_budget(&then, latest);
         if (!is_full(&then))
             continue;
         map_remove(&folded->budgets, (uint64_t)budget->run);
@@ -314,7 +314,7 @@ static int find_program(struct folded_events *folded, const char *command, const
     return 0;
 }
 
-static void add(struct fold *fold, const struct process_event *event)
+static void add_event(struct fold *fold, const struct process_event *event)
 {
     fold->count++;
     fold->first = fmin(fold->first, event->timestamp);
@@ -343,7 +343,7 @@ int folded_events_add(struct folded_events *folded, int64_t run, const struct pr
         r = find_row(folded, &wanted, &fold);
     if (r < 0)
         return database_fail_errno(folded->database, -ENOMEM);
-    add(fold, event);
+    add_event(fold, event);
     return 0;
 }
 

@@ -422,9 +422,9 @@ static int release_pages(struct database *database)
 
     /* Stops without progress: a file made without incremental vacuum releases none. */
     for (;; before = free_pages) {
-        int r = database_ask_int(database, "PRAGMA freelist_count", &free_pages);
+        int r = database_query_int(database, "PRAGMA freelist_count", &free_pages);
         if (r == 0)
-            r = database_ask_int(database, "PRAGMA page_count", &pages);
+            r = database_query_int(database, "PRAGMA page_count", &pages);
         if (r < 0 || free_pages <= pages / FREE_PAGES_PART || free_pages >= before)
             return r;
         if (must_stop(database))

@@ -75,7 +75,7 @@ static void select_columns(const struct columns *from, const char *const *names,
 
 /* A stored cause that begins with the new one and is longer ("exit status 2: cc1 …" and "exit
  * status 2") is kept, with its chain: its writer saw more of the end of the run. */
-static void keep_longer_cause(const char *name, int cause, int at, struct text *sql)
+static void append_longer_cause(const char *name, int cause, int at, struct text *sql)
 {
     text_printf(sql,
                 "CASE WHEN substr(cause, 1, length(?%d) + 2) IN (?%d || ': ', ?%d || ', ')"
@@ -92,7 +92,7 @@ static void list_final(const struct columns *columns, struct text *sql)
         const char *name = columns->items[i].name;
         text_printf(sql, "%s\"%s\" = ", i ? ", " : "", name);
         if (strcmp(name, "cause") == 0 || strcmp(name, "chain") == 0)
-            keep_longer_cause(name, cause, (int)i + 1, sql);
+            append_longer_cause(name, cause, (int)i + 1, sql);
         else
             text_printf(sql, "COALESCE(?%zu, \"%s\")", i + 1, name);
     }

@@ -11,7 +11,7 @@
  *
  * Peaks, kills and failures are written at once. Figures that grow with every snapshot of a busy
  * run (CPU time, bytes, processes, samples) are written by a long-lived session only every
- * GROWTH_SNAPSHOTS snapshots and at the end; if it dies, session_lose_jobs() completes them from
+ * GROWTH_SNAPSHOTS snapshots and at the end; if it dies, session_mark_jobs_lost() completes them from
  * the samples. That is not possible for a run that was taken over, so its figures are written with
  * every snapshot.
  *

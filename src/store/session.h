@@ -60,7 +60,7 @@ int session_find_parent(const struct session *session, const int64_t *ancestors,
                         char ret_run_id[static UUID_TEXT_SIZE]);
 
 /* The running jobs of a session become unknown, cause "lost". Within a transaction. */
-int session_lose_jobs(struct database *database, int64_t session);
+int session_mark_jobs_lost(struct database *database, int64_t session);
 
 /* Clears the open anomalies of a session as of its last snapshot. Within a transaction. */
 int session_clear_anomalies(struct database *database, int64_t session);

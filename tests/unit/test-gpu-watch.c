@@ -476,9 +476,9 @@ static void smi_switched_off(void **state)
     setenv("FAKE_NVML", "broken", 1);
     put_smi(stage, "sleep 1000");
     start(stage, SWITCH_ON);
-    AWAIT(stage, !helpers_are_none(stage->helpers));
+    AWAIT(stage, !helpers_is_empty(stage->helpers));
     gpu_watch_configure(stage->watch, SWITCH_OFF);
-    AWAIT(stage, helpers_are_none(stage->helpers));
+    AWAIT(stage, helpers_is_empty(stage->helpers));
     put_smi(stage, SMI_ANSWERS);
     assert_words(stage, "profiler.gpu_enabled is false");
     assert_int_equal(gpu_count(stage), 0);
@@ -492,7 +492,7 @@ static void smi_closed(void **state)
     setenv("FAKE_NVML", "broken", 1);
     put_smi(stage, "trap '' TERM; sleep 1000 & wait");
     start(stage, SWITCH_ON);
-    AWAIT(stage, !helpers_are_none(stage->helpers));
+    AWAIT(stage, !helpers_is_empty(stage->helpers));
 }
 
 #define STAGE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)

@@ -277,12 +277,12 @@ static void test_rate_limits_hold_for_whom_they_are_reported(void **state _unuse
     struct rate_limits reported = {.count = 0};
 
     assert_null(rate_limits_find(&reported, 1000, 5));
-    rate_limits_note(&reported, 1000, "api", 100, 5);
+    rate_limits_set(&reported, 1000, "api", 100, 5);
     assert_string_equal(rate_limits_find(&reported, 1000, 99)->name, "api");
     assert_null(rate_limits_find(&reported, 1001, 5));
     assert_null(rate_limits_find(&reported, INT_UNKNOWN, 5));
     assert_null(rate_limits_find(&reported, 1000, 100)); /* over */
-    rate_limits_note(&reported, INT_UNKNOWN, "disk", 50, 5);
+    rate_limits_set(&reported, INT_UNKNOWN, "disk", 50, 5);
     assert_string_equal(rate_limits_find(&reported, 1001, 5)->name, "disk");
     assert_string_equal(rate_limits_find(&reported, INT_UNKNOWN, 5)->name, "disk");
     assert_string_equal(rate_limits_find(&reported, 1000, 5)->name, "api"); /* the longer one */
@@ -292,9 +292,9 @@ static void test_rate_limits_are_taken_back_by_their_name(void **state _unused_)
 {
     struct rate_limits reported = {.count = 0};
 
-    rate_limits_note(&reported, 1000, "api", 1000, 5);
-    rate_limits_note(&reported, 1001, "api", 900, 5);
-    rate_limits_note(&reported, 1000, "api", 6, 5);
+    rate_limits_set(&reported, 1000, "api", 1000, 5);
+    rate_limits_set(&reported, 1001, "api", 900, 5);
+    rate_limits_set(&reported, 1000, "api", 6, 5);
     assert_int_equal(reported.count, 2);
     assert_null(rate_limits_find(&reported, 1000, 7));
     assert_int_equal(rate_limits_find(&reported, 1001, 7)->until_ns, 900);
@@ -307,12 +307,12 @@ static void test_rate_limits_are_bounded(void **state _unused_)
 
     for (uint64_t i = 0; i < 3 * RATE_LIMITS_MAX; i++) {
         snprintf(name, sizeof(name), "n%d", (int)i);
-        rate_limits_note(&reported, 1000, name, 1000 + i, 5);
+        rate_limits_set(&reported, 1000, name, 1000 + i, 5);
     }
     assert_int_equal(reported.count, RATE_LIMITS_MAX);
     assert_int_equal(rate_limits_find(&reported, 1000, 5)->until_ns,
                      1000 + 3 * RATE_LIMITS_MAX - 1);
-    rate_limits_note(&reported, 1000, "late", 5000, 2000); /* those that are over make room */
+    rate_limits_set(&reported, 1000, "late", 5000, 2000); /* those that are over make room */
     assert_int_equal(reported.count, 1);
 }
 

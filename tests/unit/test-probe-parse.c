@@ -42,11 +42,11 @@ static void numbers_end_where_a_blank_is(void **state)
     struct line line = {.at = text, .end = text + sizeof(text) - 1};
     uint64_t value = 0;
 
-    assert_int_equal(line_take_uint(&line, &value), 0);
+    assert_int_equal(line_scan_uint(&line, &value), 0);
     assert_int_equal(value, 12);
-    assert_int_equal(line_take_uint(&line, &value), 0);
+    assert_int_equal(line_scan_uint(&line, &value), 0);
     assert_int_equal(value, 13);
-    assert_int_equal(line_take_uint(&line, &value), -EBADMSG);
+    assert_int_equal(line_scan_uint(&line, &value), -EBADMSG);
     assert_int_equal(value, 13);
     assert_int_equal(*line.at, '1');
 }

@@ -53,7 +53,7 @@ static void serve(struct shared *shared, struct gpu_set *set)
         }
         struct gpu_reading *reading = NULL;
         pthread_mutex_unlock(&shared->lock);
-        gpu_set_take(set, &reading); /* NULL without memory */
+        gpu_set_read_all(set, &reading); /* NULL without memory */
         pthread_mutex_lock(&shared->lock);
         gpu_reading_free(shared->answer);
         shared->answer = reading;

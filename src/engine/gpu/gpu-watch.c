@@ -36,7 +36,7 @@ struct slot {
     enum slot_state state;
     struct gpu_thread *thread; /* NULL: none */
     bool is_ending;            /* the thread is ending: no queries until it has */
-    uint64_t asked_mono_ns;
+    uint64_t begun_mono_ns;
     struct gpu_smi *smi; /* NULL: not used; for NVIDIA only */
     bool uses_smi;
     struct gpu_reading *latest; /* NULL: none yet */
@@ -54,7 +54,7 @@ struct gpu_watch {
     bool has_begun;
     bool is_planned;   /* the next query */
     bool has_reported; /* called on_none */
-    uint64_t asked_mono_ns;
+    uint64_t begun_mono_ns;
     uint64_t searched_mono_ns;
     uint64_t interval_ns;
     struct slot slots[GPU_SOURCE_COUNT];
@@ -156,7 +156,7 @@ static void begin_slot(struct slot *slot)
     };
 
     slot->state = SLOT_ASKED;
-    slot->asked_mono_ns = clock_mono_ns();
+    slot->begun_mono_ns = clock_mono_ns();
     if (slot->thread) /* a hanging thread is not started again: its end restarts the slot */
         return;
     if (gpu_thread_start(slot->watch->loop, &options, &slot->thread) == 0)
@@ -181,7 +181,7 @@ static void end_slot(struct slot *slot)
 static void search_devices(struct gpu_watch *watch)
 {
     watch->searched_mono_ns = clock_mono_ns();
-    unsigned there = gpu_sources_there(&watch->options.roots);
+    unsigned there = gpu_sources_present(&watch->options.roots);
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct slot *slot = &watch->slots[i];
         bool is_there = there & GPU_SOURCE_BIT(i);
@@ -199,14 +199,14 @@ static void query(struct gpu_watch *watch)
 
     if (now_ns - watch->searched_mono_ns >= SEARCH_EVERY_NS)
         search_devices(watch);
-    if (now_ns - watch->asked_mono_ns + SLACK_NS < ASK_EVERY_NS)
+    if (now_ns - watch->begun_mono_ns + SLACK_NS < ASK_EVERY_NS)
         return;
-    watch->asked_mono_ns = now_ns;
+    watch->begun_mono_ns = now_ns;
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct slot *slot = &watch->slots[i];
         if (slot->thread && !slot->is_ending) {
             gpu_thread_query(slot->thread);
-            slot->asked_mono_ns = now_ns;
+            slot->begun_mono_ns = now_ns;
         }
         if (slot->uses_smi)
             gpu_smi_query(slot->smi, now_ns);
@@ -222,7 +222,7 @@ static void begin(struct gpu_watch *watch)
         return;
     watch->has_begun = true;
     watch->has_reported = false;
-    watch->asked_mono_ns = clock_mono_ns(); /* each source starts with a query */
+    watch->begun_mono_ns = clock_mono_ns(); /* each source starts with a query */
     search_devices(watch);
 }
 
@@ -301,8 +301,8 @@ static bool is_current(const struct slot *slot, uint64_t mono_ns)
 
     if (slot->state != SLOT_ANSWERS || !slot->latest)
         return false;
-    uint64_t age_ns = mono_ns - slot->latest->asked_mono_ns;
-    bool is_overtaken = slot->thread && slot->latest->asked_mono_ns < slot->asked_mono_ns;
+    uint64_t age_ns = mono_ns - slot->latest->begun_mono_ns;
+    bool is_overtaken = slot->thread && slot->latest->begun_mono_ns < slot->begun_mono_ns;
     return age_ns <= LATE_NS || (!is_overtaken && age_ns <= usual_ns + LATE_NS);
 }
 

@@ -13,7 +13,7 @@
 #include "probe/bpf/kernel-records.h"
 
 /* More processes do not end within the time that the threads of one process take to end. */
-#define ENDED_LATELY_MAX 64
+#define RECENT_EXITS_MAX 64
 
 /* `cpu_ns` is INT_UNKNOWN if the second event did not arrive. */
 typedef void (*ending_fn)(void *context, const struct kernel_exit *exit, int64_t cpu_ns);
@@ -27,7 +27,7 @@ struct endings {
     struct {
         pid_t pid;
         uint64_t start_boot_ns;
-    } lately[ENDED_LATELY_MAX]; /* a ring */
+    } recent[RECENT_EXITS_MAX]; /* a ring */
     size_t count;               /* exits so far */
 };
 

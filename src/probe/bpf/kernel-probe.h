@@ -3,7 +3,7 @@
  *
  * Needs CAP_BPF and CAP_PERFMON, the kernel's type information (BTF), and sonde in the initial pid
  * namespace. It consists of parts; if a kernel rejects some of them, the others work, and
- * kernel_probe_refusal() gives the reason. It never stops or changes a process.
+ * kernel_probe_missing_parts() gives the reason. It never stops or changes a process.
  *
  * Opening takes up to 0.1 s of CPU time and may run in a separate thread. Afterwards only one
  * thread may use the probe. */
@@ -32,8 +32,8 @@ enum kernel_part {
 };
 
 /* The reason why there is no probe, or why parts are missing, for people. */
-struct kernel_refusal {
-    char words[256];
+struct kernel_probe_error {
+    char text[256];
 };
 
 struct kernel_probe_options {
@@ -44,16 +44,16 @@ struct kernel_probe_options {
 
 /* Returns 0, or a negative errno and the reason. */
 int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_probe **ret,
-                      struct kernel_refusal *refusal);
+                      struct kernel_probe_error *error);
 void kernel_probe_close(struct kernel_probe *probe);
 void kernel_probe_closep(struct kernel_probe **probe);
 
 /* Whether the user may load programs; a quick check that loads nothing. */
-bool kernel_probe_is_allowed(struct kernel_refusal *refusal);
+bool kernel_probe_is_allowed(struct kernel_probe_error *error);
 
 bool kernel_probe_has(const struct kernel_probe *probe, enum kernel_part part);
 /* The reason why parts are missing; "" if none is. */
-const char *kernel_probe_refusal(const struct kernel_probe *probe);
+const char *kernel_probe_missing_parts(const struct kernel_probe *probe);
 
 /* ---- processes: like procfs_scan() and procfs_read_pids(), always with extras ---- */
 
@@ -113,7 +113,7 @@ enum counting_start {
 /* Returns 0 or a negative errno; -ESRCH if the process is gone. */
 int kernel_probe_count_calls_of(struct kernel_probe *probe, pid_t pid, enum counting_start start);
 /* Stops counting the calls of this process; its children are still counted. */
-void kernel_probe_leave_calls_of(struct kernel_probe *probe, pid_t pid);
+void kernel_probe_stop_counting_calls_of(struct kernel_probe *probe, pid_t pid);
 
 typedef void (*process_calls_fn)(void *context, pid_t pid, const struct syscall_sum *sum);
 

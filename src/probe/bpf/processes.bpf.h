@@ -155,7 +155,7 @@ static __always_inline void clear_memory(struct process_record *record)
     record->open_fds = 0;
 }
 
-static __always_inline void fill_standing(struct task_struct *task, struct process_record *record)
+static __always_inline void fill_state(struct task_struct *task, struct process_record *record)
 {
     record->ppid = task->real_parent->tgid;
     record->state = task->__state;
@@ -181,7 +181,7 @@ static __always_inline void fill_identity(struct task_struct *task, struct signa
     __builtin_memcpy(record->name, task->comm, sizeof(record->name));
 }
 
-static __always_inline bool throws_children_away(struct task_struct *task)
+static __always_inline bool discards_children(struct task_struct *task)
 {
     struct sighand_struct *sighand = task->sighand; /* NULL after the reap */
     if (!sighand)
@@ -257,7 +257,7 @@ __noinline int fill_record(struct task_struct *task __attribute__((btf_decl_tag(
         return 0;
     record->mono_ns = bpf_ktime_get_ns();
     if (!is_full && has_slept(task, record)) {
-        fill_standing(task, record);
+        fill_state(task, record);
         if (task->mm)
             fill_pages(task->mm, record);
         return 0;
@@ -265,13 +265,13 @@ __noinline int fill_record(struct task_struct *task __attribute__((btf_decl_tag(
     struct signal_struct *signal = task->signal;
 
     clear_memory(record);
-    fill_standing(task, record);
+    fill_state(task, record);
     fill_identity(task, signal, record);
     if (signal->nr_threads > 1)
         fill_through_threads(task, signal, record);
     else
         fill_alone(task, signal, record);
-    record->ignores_sigchld = throws_children_away(task);
+    record->ignores_sigchld = discards_children(task);
     return 0;
 }
 

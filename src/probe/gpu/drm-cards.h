@@ -17,7 +17,7 @@ int drm_cards_open(const char *sys_root, const char *proc_root, struct drm_cards
 void drm_cards_close(struct drm_cards *cards);
 
 /* Whether there is any card to open; reads only one directory. */
-bool drm_cards_may_be(const char *sys_root);
+bool drm_cards_exist(const char *sys_root);
 
 unsigned drm_cards_count(const struct drm_cards *cards);
 /* Strings are valid until drm_cards_close(). Returns 0 or -ENODEV (the device is gone). */

@@ -306,7 +306,7 @@ static const struct drm_engine *find_engine(const struct drm_fdinfo *info, const
 }
 
 /* A counter may temporarily be smaller than before. */
-static int64_t keep_larger(int64_t before, int64_t now)
+static int64_t larger_known(int64_t before, int64_t now)
 {
     return int_is_known(before) && int_is_known(now) ? MAX(before, now) : now;
 }
@@ -322,9 +322,9 @@ static double share(int64_t before, int64_t now, double whole, int64_t capacity)
 static double busy_share(const struct drm_engine *before, struct drm_engine *now,
                          uint64_t elapsed_ns)
 {
-    now->busy_ns = keep_larger(before->busy_ns, now->busy_ns);
-    now->cycles = keep_larger(before->cycles, now->cycles);
-    now->total_cycles = keep_larger(before->total_cycles, now->total_cycles);
+    now->busy_ns = larger_known(before->busy_ns, now->busy_ns);
+    now->cycles = larger_known(before->cycles, now->cycles);
+    now->total_cycles = larger_known(before->total_cycles, now->total_cycles);
     if (int_is_known(now->busy_ns))
         return share(before->busy_ns, now->busy_ns, (double)elapsed_ns, now->capacity);
     if (!int_is_known(before->total_cycles) || !int_is_known(now->total_cycles))
@@ -451,7 +451,7 @@ static void read_files(struct drm_clients *clients, const struct update *update)
     drop_stale(clients);
 }
 
-void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
+void drm_clients_update(struct drm_clients *clients, uint64_t mono_ns,
                       const struct drm_device *asleep, size_t count)
 {
     if (clients->updates && mono_ns < clients->updated_mono_ns + UPDATE_EVERY_NS)

@@ -17,8 +17,8 @@ struct gpu_process {
 };
 
 struct gpu_reading {
-    uint64_t asked_mono_ns; /* when the reading began */
-    uint64_t asked_boot_ns;
+    uint64_t begun_mono_ns; /* when the reading began */
+    uint64_t begun_boot_ns;
     struct VEC(struct gpu_metric) gpus;       /* strings in the arena */
     struct VEC(struct gpu_process) processes; /* after gpu_reading_identify(): unique, by pid */
     struct arena arena;

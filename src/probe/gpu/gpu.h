@@ -26,7 +26,7 @@ struct gpu_roots {
 
 /* Returns the sources that have device nodes, as bits. Costs some microseconds and calls no
  * driver. */
-unsigned gpu_sources_there(const struct gpu_roots *roots);
+unsigned gpu_sources_present(const struct gpu_roots *roots);
 
 /* Returns the number of device nodes of NVIDIA's driver. */
 unsigned gpu_nvidia_nodes(const struct gpu_roots *roots);
@@ -46,4 +46,4 @@ int gpu_set_read(struct gpu_set *set, unsigned index, struct gpu_metric *ret);
 
 /* Reads all devices that respond, and the processes with memory on them. The caller frees *ret.
  * Returns 0 or -ENOMEM. */
-int gpu_set_take(struct gpu_set *set, struct gpu_reading **ret);
+int gpu_set_read_all(struct gpu_set *set, struct gpu_reading **ret);
