@@ -1,5 +1,5 @@
-/* FNV-1a, a fast hash of bytes. Anyone can construct collisions: callers must compare the texts too.
- * The function must not change, because databases store its results. */
+/* FNV-1a, a fast hash of bytes. Anyone can construct collisions: callers must compare the texts
+ * too. The function must not change, because databases store its results. */
 #pragma once
 
 #include <stddef.h>

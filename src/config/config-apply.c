@@ -63,7 +63,7 @@ void config_report_value(struct config_apply *apply, const struct config_node *n
 
 /* Reports an unsupported YAML feature of the node. Returns whether there was one. */
 static bool report_unsupported(struct config_apply *apply, const struct config_node *node,
-                           const char *path)
+                               const char *path)
 {
     if (node->unsupported)
         config_report(apply, node, path, "%s are not allowed", node->unsupported);

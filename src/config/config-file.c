@@ -28,7 +28,7 @@ static int read_to_end(int fd, struct text *into)
     return 0;
 }
 
-/* With O_NONBLOCK in `flags` it never blocks. */
+/* With O_NONBLOCK in `flags`, never blocks: a FIFO is then an error (-ESPIPE). */
 static int read_file(const char *path, int flags, struct text *into)
 {
     struct stat status;

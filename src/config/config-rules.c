@@ -62,7 +62,7 @@ static bool check_pattern(struct config_apply *apply, const struct config_node *
     return r == 0;
 }
 
-/* The allowed placeholders of a template: the variables of an env rule, or group numbers. */
+/* The placeholders that a template may use: the variables of an env rule, or group numbers. */
 struct placeholders {
     const struct job_rule *rule;
     size_t groups;
@@ -70,7 +70,8 @@ struct placeholders {
     size_t missing_length;
 };
 
-static bool has_placeholder(const struct placeholders *placeholders, const char *name, size_t length)
+static bool has_placeholder(const struct placeholders *placeholders, const char *name,
+                            size_t length)
 {
     const struct text_list *names = &placeholders->rule->names;
 
@@ -79,7 +80,8 @@ static bool has_placeholder(const struct placeholders *placeholders, const char 
             return true;
     if (placeholders->rule->kind != JOB_RULE_CGROUP && placeholders->rule->kind != JOB_RULE_COMMAND)
         return false;
-    return length == 1 && *name >= '0' && *name <= '9' && (size_t)(*name - '0') <= placeholders->groups;
+    return length == 1 && *name >= '0' && *name <= '9' &&
+           (size_t)(*name - '0') <= placeholders->groups;
 }
 
 static const char *find_placeholder(void *data, const char *name, size_t length)
@@ -179,12 +181,12 @@ static bool sort_parts(struct config_apply *apply, const struct config_node *rul
         }
     }
     if (fine && !parts[PART_JOB_ID]) {
-        config_report(apply, rule, "jobs.rules", "a rule without job_id");
+        config_report(apply, rule, "jobs.rules", "the rule has no job_id");
         fine = false;
     }
     if (fine && matcher < 0) {
         config_report(apply, rule, "jobs.rules",
-                      "a rule without a matcher (allowed: one of workspace, env, cgroup, command)");
+                      "the rule has no matcher (allowed: one of workspace, env, cgroup, command)");
         fine = false;
     }
     *ret_matcher = matcher;
@@ -215,7 +217,7 @@ static bool set_variables(struct config_apply *apply, const struct config_node *
     if (!config_apply_expect(apply, node, NODE_LIST, path, "a list of variables"))
         return false;
     if (!node->first) {
-        config_report(apply, node, path, "lists no variable");
+        config_report(apply, node, path, "the list of variables is empty");
         return false;
     }
     return config_apply_words(apply, path, "the name of a variable", node, check_variable,

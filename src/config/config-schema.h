@@ -50,8 +50,8 @@ struct config_section {
     size_t length;
 };
 
-/* Returns the first key that is `name` in the section or below it, or NULL. It is a leaf if its
- * path ends there. */
+/* Finds `name` in a section. Returns the key of that name, a leaf; or, if `name` is a section, the
+ * first key in it; or NULL. */
 const struct config_key *config_section_find(struct config_section section, const char *name,
                                              size_t length, bool *ret_is_leaf);
 

@@ -123,7 +123,8 @@ static int fill_scalar(struct reader *reader, const yaml_event_t *event, struct 
     return node->text ? 0 : -ENOMEM;
 }
 
-static void mark_unsupported(struct config_node *node, const yaml_char_t *anchor, const yaml_char_t *tag)
+static void mark_unsupported(struct config_node *node, const yaml_char_t *anchor,
+                             const yaml_char_t *tag)
 {
     if (anchor)
         node->unsupported = "anchors";

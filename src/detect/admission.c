@@ -5,13 +5,13 @@
 #include "base/human.h"
 #include "base/macros.h"
 
-/* A daemon lets jobs use 85 % of their limit; this is the rest. */
+/* Below this share of free memory no job starts. A daemon, too, stops at 85 % of the limit. */
 #define FREE_SHARE_MIN 0.15
-/* Hardly anything can start below this. */
+/* Below this share the pressure is critical. */
 #define FREE_SHARE_CRITICAL 0.05
 /* All tasks wait for memory half of the time. */
 #define PSI_FULL_CRITICAL 50
-/* The same as a daemon's: when to ask again. */
+/* When to retry; the same delays as a daemon's. */
 #define DELAY_SECONDS          10
 #define DELAY_SECONDS_HIGH     30
 #define DELAY_SECONDS_CRITICAL 60

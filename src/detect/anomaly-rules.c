@@ -28,7 +28,7 @@ void anomaly_rules_done(struct anomaly_rules *rules)
     VEC_DONE(&rules->findings);
 }
 
-/* Keeps the first error; the work continues. */
+/* Stores the first error; the caller continues with the rest. */
 static void keep_first_error(int *error, int r)
 {
     if (*error == 0 && r < 0)
@@ -58,7 +58,7 @@ static int add_finding(struct anomaly_rules *rules, enum anomaly_kind kind,
                     (struct finding){.kind = kind, .subject = subject, .figures = figures});
 }
 
-/* A rule for one process: returns whether it fires, and the figures. */
+/* A rule for one process. Returns whether it fires; if so, sets the figures. */
 typedef bool (*process_rule_fn)(const struct anomaly_rules *rules,
                                 const struct process_metric *process,
                                 struct process_history *history, struct finding_figures *ret);
@@ -182,7 +182,7 @@ static bool is_waiting(const struct anomaly_rules *rules, const struct process_m
 
 /* Updates the history before the rules are checked. */
 static int update_history(struct anomaly_rules *rules, const struct process_metric *process,
-                  struct process_history *history)
+                          struct process_history *history)
 {
     const struct detect_numbers *numbers = &rules->numbers;
     int error = 0;
@@ -195,7 +195,7 @@ static int update_history(struct anomaly_rules *rules, const struct process_metr
         streak_has_lasted(&history->zombie, rules->now_ns, numbers->zombie_ns))
         keep_first_error(&error, VEC_PUSH(&rules->zombies, process));
     keep_first_error(&error, rss_history_add(&history->rss, process->rss_mb, rules->now_ns, numbers,
-                                       &rules->scratch));
+                                             &rules->scratch));
     return error;
 }
 
@@ -211,15 +211,15 @@ static int check_process(struct anomaly_rules *rules, const struct process_metri
     int error = update_history(rules, process, history);
     for (size_t i = 0; i < ARRAY_SIZE(process_rules); i++)
         if (process_rules[i].check(rules, process, history, &figures))
-            keep_first_error(&error,
-                       add_finding(rules, process_rules[i].kind, subject_of(process), figures));
+            keep_first_error(
+                &error, add_finding(rules, process_rules[i].kind, subject_of(process), figures));
     /* After the rules: the current snapshot is not its own baseline. */
-    const struct rss_sample seen = {.mb = process->rss_mb,
+    const struct rss_sample sample = {.mb = process->rss_mb,
                                       .is_waiting = is_waiting(rules, process),
                                       .ns = rules->now_ns,
                                       .window_ns = rules->window_ns,
                                       .is_baseline = rules->is_baseline};
-    keep_first_error(&error, rss_window_add(&history->window, &seen, numbers));
+    keep_first_error(&error, rss_window_add(&history->window, &sample, numbers));
     return error;
 }
 
@@ -243,8 +243,8 @@ static bool is_below(const struct anomaly_rules *rules, const struct process_met
     return false;
 }
 
-/* One finding each; the zombies of a job, and those below sonde without a job, form one episode,
- * which counts them. */
+/* Adds one finding for each zombie of a job, and for each zombie below sonde without a job. All
+ * zombies of a job form one episode, and so do those without a job. */
 static int check_zombies(struct anomaly_rules *rules, const struct snapshot *snapshot)
 {
     int error = 0;
@@ -284,8 +284,8 @@ static int check_pressure(struct anomaly_rules *rules, const struct snapshot *sn
     return add_finding(rules, ANOMALY_MEMORY_PRESSURE, machine, figures);
 }
 
-/* The owner of a process that is usually gone by now: from the event, from its history, or from
- * other processes of its run. */
+/* Returns the owner of a killed process, which is usually gone by now: from the event, from its
+ * history, or from other processes of its run. */
 static int64_t find_owner(const struct anomaly_rules *rules, const struct snapshot *snapshot,
                           const struct process_event *event)
 {
@@ -325,7 +325,7 @@ static int add_oom(struct anomaly_rules *rules, const struct snapshot *snapshot,
     return add_finding(rules, ANOMALY_OOM_KILL, subject, figures);
 }
 
-/* A new program starts a new history. */
+/* After an exec, the memory of the former program does not count. */
 static void restart_history(struct anomaly_rules *rules, int64_t pid)
 {
     struct process_history *history = process_histories_find_pid(&rules->histories, pid);
@@ -351,12 +351,13 @@ static int apply_events(struct anomaly_rules *rules, const struct detect_input *
     return error;
 }
 
+/* Decides whether the current snapshot is kept for baselines: at most `spike_points` in a window.
+ */
 static void choose_baseline(struct anomaly_rules *rules)
 {
     uint64_t apart_ns = rules->window_ns / rules->numbers.spike_points;
 
-    rules->is_baseline =
-        !rules->has_baseline || rules->now_ns - rules->baseline_ns >= apart_ns;
+    rules->is_baseline = !rules->has_baseline || rules->now_ns - rules->baseline_ns >= apart_ns;
     if (!rules->is_baseline)
         return;
     rules->has_baseline = true;

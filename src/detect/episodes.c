@@ -29,7 +29,7 @@ struct episode {
     enum anomaly_kind kind;
     bool is_folded;
     double timestamp;
-    int64_t pid; /* of the worst finding at the opening, as are the next four */
+    int64_t pid; /* this and the next four are those of the worst finding at the opening */
     int64_t uid;
     int64_t sheet_num;
     char *job_id;
@@ -129,6 +129,7 @@ static void episode_free(struct episode *episode)
     free(episode);
 }
 
+/* Returns whether findings of this kind and run share one episode. */
 static bool shares_episode(const struct finding *finding)
 {
     return finding->subject.run_id || finding->kind == ANOMALY_ZOMBIE;
@@ -199,7 +200,7 @@ static void remove_episode(struct episodes *episodes, struct episode *episode)
 
 /* ---- findings ---- */
 
-/* The member of the finding, if it is still the same process in the same run. */
+/* Returns the member of the finding, if it is still the same process in the same run. */
 static struct episode_member *find_member(struct episodes *episodes, const struct finding *finding)
 {
     const struct finding_subject *subject = &finding->subject;
@@ -213,7 +214,7 @@ static struct episode_member *find_member(struct episodes *episodes, const struc
 }
 
 static int join_episode(struct episodes *episodes, const struct finding *finding, double timestamp,
-                struct episode_member **ret)
+                        struct episode_member **ret)
 {
     struct episode *episode = shares_episode(finding) ? find_folded(episodes, finding) : NULL;
     bool is_new = !episode;
@@ -230,7 +231,7 @@ static int join_episode(struct episodes *episodes, const struct finding *finding
 }
 
 static int apply_finding(struct episodes *episodes, const struct episodes_input *input,
-                        const struct finding *finding)
+                         const struct finding *finding)
 {
     struct episode_member *member = find_member(episodes, finding);
     int r = member ? 0 : join_episode(episodes, finding, input->timestamp, &member);
@@ -269,7 +270,8 @@ static void append_firing_pids(const struct episode *episode, uint64_t snapshot,
     append_pids(pids, named, episode->firing, out);
 }
 
-/* The name in the description: the pids of zombies, otherwise the worst process. */
+/* Sets the name that the description begins with: the pids of zombies, otherwise the worst process.
+ */
 static int name_worst(struct episodes *episodes, struct episode *episode, uint64_t snapshot)
 {
     struct text *name = &episodes->scratch;
@@ -283,8 +285,8 @@ static int name_worst(struct episodes *episodes, struct episode *episode, uint64
     return text_error(name);
 }
 
-/* In a run, its owner: the description may name processes of several users. A run that is over is
- * known only by the event. */
+/* Returns the owner of an episode. In a run it is the run's owner, because the description may name
+ * processes of several users. For a run that has ended, only the event states the owner. */
 static int64_t find_owner(const struct job_usage_list *jobs, const struct finding_subject *subject)
 {
     if (!subject->run_id)
@@ -295,7 +297,8 @@ static int64_t find_owner(const struct job_usage_list *jobs, const struct findin
     return subject->uid;
 }
 
-/* 0, or -ENOMEM: then its name may be truncated. */
+/* Makes the worst finding of this snapshot the worst of the episode, if it is. Returns 0, or
+ * -ENOMEM: then the name of the episode may be truncated. */
 static int update_worst(struct episodes *episodes, struct episode *episode,
                         const struct episodes_input *input)
 {

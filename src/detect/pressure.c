@@ -8,18 +8,19 @@
 #include "base/text.h"
 #include "base/utf8.h"
 
-/* The share of `auto`; the rest is for other processes. */
+/* The share that `auto` means; the rest is for other processes. */
 #define AUTO_SHARE 0.8
-/* Of the memory limit, above which no new job is accepted. */
+/* Above this share of the memory limit, no new job is accepted. */
 #define ACCEPT_MEMORY_RATIO 0.85
-/* Of the process limit, above which nothing starts. */
+/* Above this share of the process limit, neither a job nor a step starts. */
 #define PROCESS_RATIO 0.8
 /* A rejected job waits at least this long, even without pressure. */
 #define RETRY_SECONDS 10
-/* Of a reported name. */
+/* Width of a reported name in a reason. */
 #define NAME_COLUMNS 40
 
-/* Where a level begins: above (memory) or at (PSI); and the delay of a step. */
+/* A level begins above this share of the memory limit, or at this PSI value. A step waits for the
+ * delay. */
 static const struct level {
     double memory_ratio;
     double psi_full_avg10;
@@ -172,29 +173,30 @@ static void describe_rate_limit(const struct pressure_limits *limits _unused_,
 {
     struct human left;
 
-    text_append_string(out, "a rate limit");
     if (input->rate_limit_name && input->rate_limit_name[0]) {
-        text_append_string(out, " of ");
+        text_append_string(out, "the rate limit of ");
         text_append_visible(out, input->rate_limit_name, strlen(input->rate_limit_name),
                             NAME_COLUMNS);
+    } else {
+        text_append_string(out, "a rate limit");
     }
-    text_printf(out, " holds for another %s", human_duration(&left, input->rate_limited_seconds));
+    text_printf(out, " applies for another %s", human_duration(&left, input->rate_limited_seconds));
 }
 
-/* The first of those that give the highest level is the reason. Nothing but the first can be asked
- * after a failed probe. */
+/* The first cause that gives the highest level is the reason. After a failed probe only the first
+ * one is valid: it gives the highest level, which ends the search. */
 static const struct cause {
     enum pressure (*level)(const struct pressure_limits *limits,
                            const struct pressure_input *input);
     void (*describe)(const struct pressure_limits *limits, const struct pressure_input *input,
-                struct text *out);
+                     struct text *out);
 } causes[] = {
     {level_of_probe, describe_probe},           {level_of_memory, describe_memory},
     {level_of_processes, describe_processes},   {level_of_psi, describe_psi},
     {level_of_rate_limit, describe_rate_limit},
 };
 
-/* NULL: no pressure. */
+/* Returns the strongest cause, or NULL if there is no pressure. */
 static const struct cause *find_cause(const struct pressure_limits *limits,
                                       const struct pressure_input *input, enum pressure *ret_level)
 {
@@ -222,7 +224,7 @@ enum pressure pressure_level(const struct pressure_limits *limits,
 
 /* ---- admission ---- */
 
-/* Without memory it is truncated. */
+/* If memory ran out, the reason is truncated. */
 static void set_reason(struct admission *admission, const struct text *reason)
 {
     utf8_clean(admission->reason, sizeof(admission->reason), text_string(reason), reason->length);
@@ -243,7 +245,8 @@ void pressure_can_start_sheet(const struct pressure_limits *limits,
     set_reason(ret, &reason);
 }
 
-/* Whether the estimate has enough confidence and exceeds the free memory; appends the reason. */
+/* Returns whether the estimate has enough confidence and exceeds the free memory. If so, appends
+ * the reason. */
 static bool is_too_large(const struct pressure_limits *limits, const struct pressure_input *input,
                          const struct resource_estimate *estimate, struct text *out)
 {
@@ -259,10 +262,10 @@ static bool is_too_large(const struct pressure_limits *limits, const struct pres
     return true;
 }
 
-/* Whether it is rejected; says why. Less refuses a job than holds up a step: pressure that passes by
- * itself does not. */
+/* Returns whether a job is rejected; if so, appends the reason. Pressure that passes by itself
+ * (PSI, a rate limit) delays a step, but does not reject a job. */
 static bool is_rejected(const struct pressure_limits *limits, const struct pressure_input *input,
-                       const struct resource_estimate *estimate, struct text *out)
+                        const struct resource_estimate *estimate, struct text *out)
 {
     if (has_failed(limits, input)) {
         describe_probe(limits, input, out);

@@ -29,8 +29,8 @@ void process_histories_begin(struct process_histories *histories)
 }
 
 static struct process_history *add_history(struct process_histories *histories,
-                                   const struct process_metric *process, uint64_t now_ns,
-                                   const struct detect_numbers *numbers)
+                                           const struct process_metric *process, uint64_t now_ns,
+                                           const struct detect_numbers *numbers)
 {
     struct process_history *history = calloc(1, sizeof(*history));
 
@@ -46,8 +46,9 @@ static struct process_history *add_history(struct process_histories *histories,
 }
 
 struct process_history *process_histories_update(struct process_histories *histories,
-                                              const struct process_metric *process, uint64_t now_ns,
-                                              const struct detect_numbers *numbers)
+                                                 const struct process_metric *process,
+                                                 uint64_t now_ns,
+                                                 const struct detect_numbers *numbers)
 {
     struct process_history *history = process_histories_find_pid(histories, process->pid);
 
@@ -98,7 +99,7 @@ struct process_history *process_histories_find(const struct process_histories *h
 }
 
 bool process_history_is_current(const struct process_histories *histories,
-                              const struct process_history *history)
+                                const struct process_history *history)
 {
     return history->seen == histories->snapshot;
 }

@@ -56,7 +56,7 @@ static double range_mb(const struct rss_history *history)
 
 /* Cheap checks first: processes that do not grow cost nothing more. */
 static int detect_leak(const struct rss_history *history, const struct detect_numbers *numbers,
-                 struct leak_scratch *scratch, struct rss_leak *ret)
+                       struct leak_scratch *scratch, struct rss_leak *ret)
 {
     const struct rss_point *points = history->points.items;
     size_t count = history->points.count;

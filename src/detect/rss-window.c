@@ -48,7 +48,7 @@ bool rss_window_baseline(struct rss_window *window, uint64_t now_ns, uint64_t le
     return real_is_known(window->latest_mb);
 }
 
-/* Whether this reading ends the start. */
+/* Returns whether the start of the program is over with this sample. */
 static bool ends_start(struct rss_window *window, const struct rss_sample *sample,
                        const struct detect_numbers *numbers)
 {

@@ -17,7 +17,7 @@ static void on_helper_started(void *context, pid_t pid)
     struct engine *engine = context;
 
     registry_exclude(engine->options.registry,
-                          pid); /* if memory runs out, it counts as one of the run */
+                     pid); /* if memory runs out, it counts as one of the run */
 }
 
 static void on_helper_ended(void *context, pid_t pid)

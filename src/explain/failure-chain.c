@@ -9,14 +9,15 @@
 #include "base/macros.h"
 #include "base/uuid.h"
 #include "explain/program-kind.h"
+#include "model/record-copy.h"
 
-/* With more processes at once, there are no chains. */
+/* With more living processes, all data is dropped, and there are no chains. */
 #define LIVING_MAX 65536
 /* Failed children of one process after which none was started … */
 #define FAILED_MAX 16
 /* … and earlier ones, which only a status can refer to. */
 #define FAILED_EARLIER_MAX 4
-/* How soon a process that passes a failure on ends, even on a busy machine. */
+/* A process that passes a failure on ends within this time, even on a busy machine. */
 #define AT_ONCE_SECONDS 2.0
 /* The end of a reaped child may have a slightly later timestamp than that of its parent: the kernel
  * reports it when the parent runs already. */
@@ -25,12 +26,12 @@
 #define SPECIFIC_STATUS 2
 #define SIGNAL_STATUS   128
 
-/* The failure of a process and its reason. Shared, with a count of uses. */
+/* The failure of a process and its reason. Reference-counted. */
 struct failure {
     unsigned uses;
     struct failure *below; /* the failed child that led to this one; NULL: it was the first */
     uint64_t order;
-    bool is_past; /* of a first process: its run had another one since */
+    bool is_past; /* it was a first process of its run, and another first process started since */
     struct process_event event;
     char *late_details; /* of an OOM kill that was reported after the end; NULL: none */
     char texts[];       /* the other texts of the event */
@@ -44,13 +45,13 @@ struct living {
     bool is_first;         /* its parent belongs to no run or another */
     char run_id[UUID_TEXT_SIZE];
     char *command;                      /* NULL: unknown */
-    struct process_event *oom;          /* the kernel kills it for its memory; NULL: no */
-    uint64_t child_started;             /* of the last start of a child; 0: none */
-    double child_ended;                 /* end of its last child; unknown: none */
-    struct failure *failed[FAILED_MAX]; /* children, in the order of their ends */
+    struct process_event *oom;          /* the event of its OOM kill; NULL: none */
+    uint64_t child_started;             /* number of the event of its last child's start; 0: none */
+    double child_ended;                 /* time when its last child ended; unknown: none */
+    struct failure *failed[FAILED_MAX]; /* its failed children, in the order of their ends */
     size_t failed_count;
-    size_t children;     /* whose ends are not reported yet */
-    struct failure *end; /* its own, if that was reported before those; NULL: it lives */
+    size_t children;     /* number of children whose ends are not reported yet */
+    struct failure *end; /* its own end, if that was reported before theirs; NULL: it lives */
 };
 
 /* ---- failures ---- */
@@ -89,8 +90,8 @@ static const char *append_text(const char *text, char **at)
     return place;
 }
 
-/* Copies the event and its texts, except a list of system calls; takes a reference to `below`. NULL
- * without memory. */
+/* Copies the event and its texts, except a list of system calls; takes a reference to `below`.
+ * Returns NULL if out of memory. */
 static struct failure *failure_new(const struct process_event *event, struct failure *below,
                                    uint64_t order)
 {
@@ -104,7 +105,8 @@ static struct failure *failure_new(const struct process_event *event, struct fai
     struct failure *failure = malloc(size);
     if (!failure)
         return NULL;
-    *failure = (struct failure){.uses = 1, .below = failure_ref(below), .order = order, .event = *event};
+    *failure =
+        (struct failure){.uses = 1, .below = failure_ref(below), .order = order, .event = *event};
     char *at = failure->texts;
     failure->event.command = append_text(event->command, &at);
     failure->event.sender_command = append_text(event->sender_command, &at);
@@ -141,7 +143,7 @@ static struct living *find_living(const struct failure_chains *chains, int64_t p
     return pid > 0 ? map_get(&chains->living, (uint64_t)pid) : NULL;
 }
 
-/* The parent may have ended already, by its event. */
+/* Returns the parent, also if its end was reported before that of the child. */
 static struct living *find_parent(const struct failure_chains *chains, const struct living *child)
 {
     struct living *parent = find_living(chains, child->ppid);
@@ -214,7 +216,8 @@ static int set_command(struct living *living, const char *command)
 
 /* ---- starts ---- */
 
-/* A process that starts another has handled earlier failures: a few are kept for their status. */
+/* A process that starts another one has handled earlier failures. A few of them are kept, because
+ * the process may still end with their status. */
 static void record_child_start(struct living *parent, uint64_t order)
 {
     parent->child_started = order;
@@ -222,7 +225,8 @@ static void record_child_start(struct living *parent, uint64_t order)
         remove_failed(parent, 0);
 }
 
-/* The same for a run with a new first process: a retry, or the next step. */
+/* A run with a new first process (a retry, or the next step) has handled the failures of earlier
+ * ones. */
 static void mark_earlier_ends(struct failure_chains *chains, const char *run_id)
 {
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
@@ -323,7 +327,7 @@ static int handle_oom(struct failure_chains *chains, const struct process_event 
 
 /* ---- ends ---- */
 
-/* Whether the status is that of the child. */
+/* Returns whether a process that passes the child's failure on would have this status. */
 static bool is_status_of(const struct failure *child, int64_t exit_code)
 {
     const struct process_event *end = &child->event;
@@ -337,7 +341,7 @@ static bool is_followed(const struct living *living, const struct failure *child
     return living->child_started > child->order;
 }
 
-/* The last child that failed with the status of its parent. */
+/* Returns the last child that failed with the status of its parent. */
 static struct failure *find_same_status(const struct living *living, int64_t exit_code)
 {
     for (size_t i = living->failed_count; i > 0; i--) {
@@ -349,7 +353,7 @@ static struct failure *find_same_status(const struct living *living, int64_t exi
     return NULL;
 }
 
-/* Signals that do not ask a program to end. */
+/* Returns whether the signal kills without asking the program to end. */
 static bool is_crash(const struct process_event *end)
 {
     switch (end->signal_num) {
@@ -369,8 +373,8 @@ static bool has_crashed(const struct living *living, const struct failure *child
     return is_crash(&child->event) && child->event.sender_pid != living->pid;
 }
 
-/* The last child, if it failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`) and was not just
- * asked to end. */
+/* Returns the last child if it failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`), unless a
+ * signal asked it to end. */
 static struct failure *find_last_unhandled(const struct living *living)
 {
     struct failure *last = living->failed_count ? living->failed[living->failed_count - 1] : NULL;
@@ -381,7 +385,7 @@ static struct failure *find_last_unhandled(const struct living *living)
                : NULL;
 }
 
-/* The first failed child that explains the end of its parent, which is no shell. */
+/* Returns the first failed child that explains the end of its parent, which is no shell. */
 static struct failure *find_first_unhandled(const struct living *living,
                                             const struct process_event *end)
 {
@@ -396,7 +400,7 @@ static struct failure *find_first_unhandled(const struct living *living,
     return NULL;
 }
 
-/* The failure that led to this end; NULL: unknown. */
+/* Returns the failed child that led to this end, or NULL if there is none. */
 static struct failure *find_reason(const struct living *living, const struct process_event *end)
 {
     if (end->event_type != EVENT_EXIT)
@@ -452,9 +456,10 @@ static void name_sender(const struct failure_chains *chains, struct process_even
         end->sender_command = sender->command;
 }
 
-/* The end, completed with what is known of the process. */
+/* Returns the end event with the command line, the sender's command line and the OOM kill added. */
 static struct process_event complete_end(const struct failure_chains *chains,
-                                     const struct living *living, const struct process_event *event)
+                                         const struct living *living,
+                                         const struct process_event *event)
 {
     struct process_event end = *event;
 
@@ -468,9 +473,9 @@ static struct process_event complete_end(const struct failure_chains *chains,
     return end;
 }
 
-/* Returns a reference to the failure of the process. NULL without memory. */
+/* Records the failure of a process. Returns a reference to it, or NULL if out of memory. */
 static struct failure *record_failure(struct failure_chains *chains, const struct living *living,
-                                    struct living *parent, const struct process_event *event)
+                                      struct living *parent, const struct process_event *event)
 {
     const struct process_event end = complete_end(chains, living, event);
     struct failure *failure = failure_new(&end, shorten(find_reason(living, &end)), chains->order);
@@ -484,7 +489,8 @@ static struct failure *record_failure(struct failure_chains *chains, const struc
     return failure;
 }
 
-/* Keeps a process whose children may have ended before it, with ends that are not reported yet. */
+/* Keeps an ended process whose children may have ended before it, although their ends are not
+ * reported yet. */
 static void store_early(struct failure_chains *chains, struct living *living, struct failure *end)
 {
     struct living **place = &chains->early[chains->early_count++ % FAILURE_CHAINS_EARLY_MAX];
@@ -494,7 +500,7 @@ static void store_early(struct failure_chains *chains, struct living *living, st
     living->end = end;
 }
 
-/* Another child ended before a process whose end was reported early: it may be the reason. */
+/* Finds the reason of an early end again, because another child had ended before. */
 static void reconsider(struct living *early)
 {
     struct failure *end = early->end, *former = end->below;
@@ -591,26 +597,6 @@ static const struct failure *find_end(const struct failure_chains *chains, const
     return NULL;
 }
 
-static int copy_text(const char **text, struct arena *arena)
-{
-    if (*text && !(*text = arena_strdup(arena, *text)))
-        return -ENOMEM;
-    return 0;
-}
-
-static int copy_event(const struct process_event *from, struct arena *arena,
-                      struct process_event *into)
-{
-    const char **const texts[] = {&into->command, &into->sender_command, &into->details,
-                                  &into->job_id, &into->run_id};
-    int r = 0;
-
-    *into = *from;
-    for (size_t i = 0; i < ARRAY_SIZE(texts) && r == 0; i++)
-        r = copy_text(texts[i], arena);
-    return r;
-}
-
 int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
                         int64_t exit_code, int64_t signal_num, struct arena *arena,
                         struct process_event_list *ret)
@@ -625,7 +611,7 @@ int failure_chains_find(const struct failure_chains *chains, const char *run_id,
     if (!items)
         return -ENOMEM;
     for (size_t i = count; i > 0 && r == 0; i--, end = end->below) {
-        r = copy_event(&end->event, arena, &items[i - 1]);
+        r = record_copy(&process_event_record, &end->event, arena, &items[i - 1]);
         for (; i == count && length > count; length--) /* as shorten() does */
             end = end->below;
     }

@@ -180,7 +180,7 @@ static void move_subtree(struct member_entry *top, struct run_entry *to, int64_t
         move_entry(at, to, sheet_num);
 }
 
-/* Whether it is a child that the foster parent had before the run. */
+/* Returns whether the member is a child that the foster parent had before the run. */
 static bool is_too_old(const struct member_entry *entry)
 {
     const struct run_entry *run = (const struct run_entry *)entry->member.run;
@@ -207,8 +207,8 @@ static void remove_too_old(struct registry *registry, struct run_entry *run)
     }
 }
 
-/* The start time may show that a process does not belong to its run; that of the root may show it
- * for others. */
+/* Sets the start time of a member. The start time may show that the process does not belong to its
+ * run; the start time of the root may show this for other members. */
 static void set_start(struct registry *registry, struct member_entry *entry, uint64_t start_ticks)
 {
     struct run_entry *run = entry_of(entry->member.run);
@@ -224,7 +224,7 @@ static void set_start(struct registry *registry, struct member_entry *entry, uin
     remove_too_old(registry, run);
 }
 
-/* Whether its fork event has come; then all its threads are known too. */
+/* Returns whether the fork event of the member has arrived; then all its threads are known too. */
 static bool has_fork_event(const struct member_entry *entry)
 {
     return !entry->member.was_found && !entry->awaits_fork;
@@ -344,8 +344,8 @@ struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_
 
 /* ---- events ---- */
 
-/* Whether the fork event is that of a known process: a reading or a registration was faster than
- * the event. */
+/* Returns whether a fork event belongs to this known process: a reading or a registration was
+ * faster than the event. */
 static bool is_late_fork(const struct member_entry *entry)
 {
     return !entry->member.has_ended && !has_fork_event(entry);
@@ -416,7 +416,7 @@ void registry_exit(struct registry *registry, pid_t pid, int wait_status)
 
 /* ---- readings ---- */
 
-/* For a member whose parent was unknown, or joined after it. */
+/* Sets the parent of a member whose parent was unknown, or joined after it. */
 static void set_parent(struct registry *registry, struct member_entry *entry, pid_t ppid)
 {
     if (entry->parent || (entry->member.ppid && entry->member.ppid != ppid))

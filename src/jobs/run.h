@@ -60,7 +60,7 @@ struct run {
     struct VEC(struct run_sheet) sheets; /* active steps */
 };
 
-/* Whether `ancestor` is the run itself, or a run that it was started in. */
+/* Returns whether `ancestor` is the run itself, or a run that it was started in. */
 bool run_is_within(const struct run *run, const struct run *ancestor);
 
 /* Begins a step; an active one only gets the pid, unless that is 0. Returns 0, -ENOMEM, or -E2BIG

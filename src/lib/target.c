@@ -235,7 +235,8 @@ static int read_briefly(struct target *target, struct watched *it, bool thorough
 {
     struct process_reading reading;
 
-    if (!it->is_read || !it->lives || process_files_read_cpu(&target->tree, it->files, &reading) < 0)
+    if (!it->is_read || !it->lives ||
+        process_files_read_cpu(&target->tree, it->files, &reading) < 0)
         return 0;
     it->may_have_forked |= target->has_births;
     bool is_idle = reading.cpu_ns == it->reading.cpu_ns;

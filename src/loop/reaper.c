@@ -7,11 +7,12 @@
 
 #include "base/cleanup.h"
 
-/* Only children of this thread, which include orphans (the kernel gives them to the first thread).
- * A library may have children in another thread, which it waits for itself. */
+/* Limits a wait to the children of this thread. These include orphans, because the kernel gives
+ * them to the first thread. A library may have children in another thread, for which it waits
+ * itself. */
 #define OWN_THREAD __WNOTHREAD
 
-/* Discards the stop or continue of a helper. */
+/* Reports the end of a helper to helpers_reap(). Discards its stops and continues. */
 static void pass_to_helpers(struct helpers *helpers, const siginfo_t *info)
 {
     siginfo_t discarded;
@@ -28,8 +29,8 @@ static pid_t find_ready(struct helpers *helpers)
 {
     for (;;) {
         siginfo_t info = {0};
-        if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | OWN_THREAD) <
-            0) {
+        if (waitid(P_ALL, 0, &info,
+                   WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | OWN_THREAD) < 0) {
             if (errno != EINTR)
                 return -errno;
             continue;

@@ -1,5 +1,5 @@
-/* Signals as events with their sender, and the signal state that a child must get as if its parent
- * were not sonde. */
+/* Signals as events with their sender. Also saves and restores the signal state of this process, so
+ * that a command starts with the state that it would have without sonde. */
 #pragma once
 
 #include <signal.h>

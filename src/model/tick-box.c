@@ -156,7 +156,7 @@ void tick_box_keep_lifecycle(struct tick_box *box, const char *run_id)
     snprintf(box->tick.beside_run, sizeof(box->tick.beside_run), "%s", run_id);
 }
 
-/* Without memory the text stays NULL. */
+/* Copies the sender and the details of a signal. A text that cannot be allocated stays NULL. */
 static void copy_sender(struct tick_box *box, const struct process_event *sent,
                         struct process_event *event)
 {

@@ -66,12 +66,12 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
                          const struct proc_stat *stat, bool with_extras,
                          struct process_reading *reading);
 
-/* The following functions are for frequent readings of a few values; they allocate nothing.
- *
- * Reads only the CPU time. Returns 0, or -ESRCH if the clock cannot be read, possibly because the
+/* The following functions are for frequent readings of a few values; they allocate nothing. */
+
+/* Reads only the CPU time. Returns 0, or -ESRCH if the clock cannot be read, possibly because the
  * process is gone. While the CPU time does not change, the process has not run, grown or forked. */
 int process_files_read_cpu(const struct proc_tree *tree, const struct process_files *files,
-                         struct process_reading *ret);
+                           struct process_reading *ret);
 
 /* Adds RSS and, with `with_peak`, the peak RSS to a reading that was begun; `stat` is NULL after
  * process_files_read_cpu(). Values that cannot be read, and the memory of a zombie, are unknown.

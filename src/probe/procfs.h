@@ -30,7 +30,7 @@ int procfs_new(const char *root, unsigned descriptor_budget, struct procfs **ret
 void procfs_free(struct procfs *procfs);
 void procfs_freep(struct procfs **procfs);
 
-/* Whether the root is the proc filesystem of sonde's own pid namespace. */
+/* Returns whether the root is the proc filesystem of sonde's own pid namespace. */
 bool procfs_is_live(const struct procfs *procfs);
 
 /* Returns a budget that leaves room for the caller's own descriptors below RLIMIT_NOFILE. */

@@ -306,8 +306,7 @@ static void note_stranger(void *context, pid_t pid)
 {
     struct job_runner *runner = context;
 
-    registry_exclude(runner->registry,
-                          pid); /* if memory runs out, it counts as one of the run */
+    registry_exclude(runner->registry, pid); /* if memory runs out, it counts as one of the run */
 }
 
 static int prepare(struct job_runner *runner)
@@ -348,7 +347,8 @@ static int open_kernel(struct job_runner *runner, struct kernel_probe_error *ref
     if (has_required_parts(runner))
         return 0;
     *refusal = (struct kernel_probe_error){0};
-    snprintf(refusal->text, sizeof(refusal->text), "%s", kernel_probe_missing_parts(runner->kernel));
+    snprintf(refusal->text, sizeof(refusal->text), "%s",
+             kernel_probe_missing_parts(runner->kernel));
     return -EOPNOTSUPP;
 }
 

@@ -51,7 +51,7 @@ struct job_run_result {
     struct arena arena;         /* owns its texts */
     int sampling_error;         /* 0, or why nothing could be sampled */
     uint64_t failed_samples;
-    int connector_error;           /* 0, or why forks and exits had to be found by scans */
+    int connector_error;               /* 0, or why forks and exits had to be found by scans */
     struct kernel_probe_error refusal; /* on -EOPNOTSUPP: why exact figures are impossible */
 };
 

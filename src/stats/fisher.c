@@ -31,7 +31,7 @@ static int64_t find_mode(const struct tables *tables)
     return MIN(MAX((int64_t)(mode / (double)(tables->all + 2)), tables->least), tables->most);
 }
 
-/* The probability of the observed table relative to the mode. */
+/* Returns the probability of the table with this `a`, relative to that of the mode. */
 static double relative_probability(const struct tables *tables, int64_t mode, int64_t a)
 {
     double weight = 1;
@@ -44,7 +44,7 @@ static double relative_probability(const struct tables *tables, int64_t mode, in
 }
 
 struct sums {
-    double unlikely; /* not more likely than the observed one */
+    double unlikely; /* tables that are not more likely than the observed one */
     double all;
 };
 
@@ -55,7 +55,7 @@ static void add_weight(struct sums *sums, double weight, double observed)
         sums->unlikely += weight;
 }
 
-/* Away from the mode the weights decrease: the loops stop at 0. */
+/* Adds up all tables from the mode outwards. Their weights decrease, so the loops stop at 0. */
 static double compute_p_value(const struct tables *tables, int64_t mode, double observed)
 {
     struct sums sums = {0};

@@ -22,8 +22,8 @@ void anomaly_table_init(struct anomaly_table *table, struct database *database,
 
 void anomaly_table_done(struct anomaly_table *table)
 {
-    sqlite3_stmt *statements[] = {table->update_anomaly, table->insert_anomaly, table->upsert_pattern,
-                                  table->count_pattern};
+    sqlite3_stmt *statements[] = {table->update_anomaly, table->insert_anomaly,
+                                  table->upsert_pattern, table->count_pattern};
 
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);

@@ -36,7 +36,7 @@ void anomaly_table_done(struct anomaly_table *table);
  * Nothing in `arena` is needed afterwards. */
 int anomaly_table_write(struct anomaly_table *table, const struct anomaly *anomaly,
                         const char *command, struct arena *arena);
-/* Whether this session has written an anomaly, which may still be open. */
+/* Returns whether this session has written an anomaly, which may still be open. */
 bool anomaly_table_is_used(const struct anomaly_table *table);
 
 /* See store_renew_patterns(). */

@@ -10,5 +10,5 @@ void ballast_delete(const char *database_path);
 
 /* Checks that SQLite can open the database safely. SQLite allocates only one byte in each page of
  * its shared-memory file. On a filesystem with blocks smaller than a page, a full disk would cause
- * a SIGBUS when the other blocks are touched. 0 or -ENOSPC. */
+ * a SIGBUS when the other blocks are touched. Returns 0 or -ENOSPC. */
 int ballast_check_room(const char *database_path);

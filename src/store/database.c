@@ -136,7 +136,7 @@ static int check_header(struct database *database, const unsigned char *header)
                       "profiler.storage_path");
     if (read_be32(header + 60) > SCHEMA_VERSION)
         return reject(database, -EPROTONOSUPPORT,
-                      "was made by a newer sonde; use that one, or another file");
+                      "was made by a newer version of sonde; use that version, or another file");
     /* With a log or a journal, the file may be shorter than its header states. Its size is read
      * last, because another writer may be creating it at this moment. */
     if (!file_size(path, "-wal") && !file_size(path, "-journal") &&

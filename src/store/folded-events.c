@@ -60,19 +60,9 @@ void folded_events_init(struct folded_events *folded, struct database *database,
     *folded = (struct folded_events){.database = database, .session = session, .redact = redact};
 }
 
-static void drop_budgets(struct folded_events *folded)
-{
-    size_t position = 0;
-
-    for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));)
-        free(budget);
-    map_clear(&folded->budgets);
-}
-
 void folded_events_done(struct folded_events *folded)
 {
-    drop_budgets(folded);
-    map_done(&folded->budgets);
+    map_done_free(&folded->budgets);
     map_done(&folded->by_hash);
     VEC_DONE(&folded->commands);
     VEC_DONE(&folded->rows);

@@ -140,7 +140,7 @@ static int write_gap(struct run_table *table, int64_t former, double now)
     r = database_prepare(table->database,
                          "INSERT INTO gaps (session, kind, timestamp, seconds, reason)"
                          " SELECT ?1, 'missed_ticks', round(?3, 3), round(?3 - ?4, 3),"
-                         " 'its writer had ended, and another one continued' FROM sessions e"
+                         " 'the writer of the run ended, and another one continued' FROM sessions e"
                          " WHERE e.id = ?2 AND ?3 - ?4 > 1.5 * e.interval_seconds AND NOT EXISTS"
                          " (SELECT 1 FROM gaps WHERE session = ?1 AND kind = 'missed_ticks'"
                          " AND abs(timestamp - seconds - ?4) < 0.01)",

@@ -271,10 +271,7 @@ void run_table_done(struct run_table *table)
     for (struct run_row *run; (run = map_next(&table->by_hash, &position));)
         free_run(run);
     map_done(&table->by_hash);
-    position = 0;
-    for (struct taken_run *taken; (taken = map_next(&table->taken, &position));)
-        free(taken);
-    map_done(&table->taken);
+    map_done_free(&table->taken);
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
     *table = (struct run_table){0};
@@ -292,7 +289,7 @@ int run_table_insert_job(struct run_table *table, const struct job *job)
     return r < 0 ? r : sqlite3_changes(table->database->handle) > 0;
 }
 
-/* 1, or 0 if there is no such run. */
+/* Returns 1, or 0 if there is no such run. */
 static int load(struct run_table *table, struct run_row *run)
 {
     sqlite3_stmt *find = table->find;

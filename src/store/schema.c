@@ -431,7 +431,8 @@ static int migrate_in_transaction(const struct schema *schema, struct database *
         return r;
     if (version > SCHEMA_VERSION)
         return database_fail_with(database, -EPROTONOSUPPORT,
-                                  "'%s' was made by a newer sonde; use that one, or another file",
+                                  "'%s' was made by a newer version of sonde; use that version, or"
+                                  " another file",
                                   database->path);
     return migrate(schema, database, version);
 }

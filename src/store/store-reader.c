@@ -41,10 +41,12 @@ static int check_version(struct store_reader *reader)
                                   reader->database.path);
     if (version > SCHEMA_VERSION)
         return database_fail_with(&reader->database, -EPROTONOSUPPORT,
-                                  "'%s' was made by a newer sonde; use that one, or another file",
+                                  "'%s' was made by a newer version of sonde; use that version, or"
+                                  " another file",
                                   reader->database.path);
     return database_fail_with(&reader->database, -EPROTONOSUPPORT,
-                              "'%s' was made by an older sonde; the next `sonde run` migrates it",
+                              "'%s' was made by an older version of sonde; the next `sonde run`"
+                              " migrates it",
                               reader->database.path);
 }
 

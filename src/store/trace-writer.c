@@ -7,8 +7,8 @@
 
 /* Statements are prepared for each call: traces are rare. */
 
-/* Finds the last row of `proc` of the process, and the tick of its last snapshot. 1, 0 (none) or a
- * negative errno. */
+/* Finds the last row of `proc` of the process, and the tick of its last snapshot. Returns 1, 0
+ * (none) or a negative errno. */
 static int find_proc(const struct trace_writer *writer, const struct process_trace *trace,
                      int64_t *ret_proc, int64_t *ret_tick)
 {

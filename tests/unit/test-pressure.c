@@ -82,7 +82,8 @@ static void test_a_rate_limit_is_at_least_high(void **state _unused_)
     pressure_can_start_sheet(&limits, &input, &admission);
     assert_true(admission.allowed);
     assert_true(admission.delay_seconds == 30);
-    assert_string_equal(admission.reason, "a rate limit of api\\x1b[2J holds for another 45.00 s");
+    assert_string_equal(admission.reason,
+                        "the rate limit of api\\x1b[2J applies for another 45.00 s");
     input.unique_mb = 7700;
     assert_int_equal(pressure_level(&limits, &input), PRESSURE_CRITICAL);
     input.rate_limited_seconds = 0;
@@ -164,7 +165,7 @@ static void test_job_is_denied(void **state _unused_)
         {6800.1, 3, 0, 0, false, "jobs use 6.64 GB of 7.81 GB of memory"},
         {100, 40, 0, 0, true, ""},
         {100, 41, 0, 0, false, "jobs have 41 of 50 processes"},
-        {100, 3, 0, 60, true, "a rate limit holds for another 1 m 00 s"},
+        {100, 3, 0, 60, true, "a rate limit applies for another 1 m 00 s"},
         {100, 3, 80, 0, true, "all tasks wait for memory 80 % of the time"},
         {7000, 3, 80, 60, false, "jobs use 6.84 GB of 7.81 GB of memory"},
     };

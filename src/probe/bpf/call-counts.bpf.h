@@ -235,7 +235,7 @@ static __always_inline void send_sum(struct kernel_calls *event, const struct ca
         send_event(event);
 }
 
-/* Loads one word, or handles one bit of it. */
+/* Loads the next word of the bitmap, or sends the sum of one bit of it. */
 static long send_next_sum(u32 step, struct call_walk *walk)
 {
     struct kernel_calls *event = get_event();

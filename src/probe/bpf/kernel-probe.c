@@ -211,9 +211,9 @@ static void record_parts(struct kernel_probe *probe, const struct attempt *attem
     }
     size_t length = 0;
     for (size_t i = 0; i < count && length < sizeof(probe->missing_parts.text); i++)
-        length +=
-            (size_t)snprintf(probe->missing_parts.text + length, sizeof(probe->missing_parts.text) - length,
-                             "%s%s", i ? ", " : "this kernel rejects the program for ", missing[i]);
+        length += (size_t)snprintf(probe->missing_parts.text + length,
+                                   sizeof(probe->missing_parts.text) - length, "%s%s",
+                                   i ? ", " : "this kernel rejects the program for ", missing[i]);
 }
 
 int kernel_run(int program_fd)
@@ -264,7 +264,7 @@ int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_
     if (r < 0) {
         if (r == -EXDEV)
             set_error(error,
-                        "its start times differ from those in /proc (another time namespace?)");
+                      "its start times differ from those in /proc (another time namespace?)");
         else
             set_error(error, "the kernel rejects the programs: %s", strerror(-r));
         return r;

@@ -58,9 +58,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
         return 0;
     fill_head(&event->head, KERNEL_FORK, child, tag);
     event->parent_pid = parent->tgid;
-    event->parent_tag = parent_tag;
+    event->padding = 0;
     event->start_boot_ns = child->start_boottime;
-    __builtin_memcpy(event->name, child->comm, sizeof(event->name));
     bpf_ringbuf_submit(event, wake_flags(parent_tag));
     return 0;
 }
@@ -175,7 +174,8 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *before, struct ta
 #define NUMBER_OF_KILL   9
 #define SIGNAL_DELIVERED 0 /* TRACE_SIGNAL_DELIVERED: neither ignored nor pending already */
 
-/* Signals that a program may get many times a second: timers, children, the Go runtime. */
+/* Returns whether a program may get the signal many times a second: timers, children, the Go
+ * runtime. */
 static __always_inline bool is_frequent(int number)
 {
     const u64 mask = 1ULL << 14 | 1ULL << 17 | 1ULL << 23 | 1ULL << 26 | 1ULL << 27 | 1ULL << 28 |
@@ -184,8 +184,8 @@ static __always_inline bool is_frequent(int number)
     return number >= 32 || (mask >> number & 1);
 }
 
-/* Whether the present task is the sender: kill, sigqueue, tgkill, a message queue. Timers interrupt
- * an arbitrary task. */
+/* Returns whether the present task is the sender: kill, sigqueue, tgkill, a message queue. Timers
+ * interrupt an arbitrary task. */
 static __always_inline bool has_sender(s32 code)
 {
     return code == 0 || code == -1 || code == -3 || code == -6;

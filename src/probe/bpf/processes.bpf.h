@@ -235,10 +235,10 @@ static __always_inline void fill_alone(struct task_struct *task, struct signal_s
         record->open_fds = count_fds(task->files);
 }
 
-/* A process with one thread that has not run since it was read into this record is unchanged,
- * except for what others can change: its memory is reclaimed, its parent ends, it is woken, reaped
- * or tagged. Only these values are read again. Most processes sleep most of the time, and the data
- * of a process is in eight places in memory, all of them cold. */
+/* Returns whether the process has one thread that has not run since it was read into this record.
+ * Then the record is still valid, except for what others can change: memory that is reclaimed, a
+ * parent that ends, a wakeup, a reap, a tag. Only these values are read again. Most processes sleep
+ * most of the time, and the data of a process is in eight places in memory, all of them cold. */
 static __always_inline bool has_slept(struct task_struct *task, struct process_record *record)
 {
     if (!bpf_core_field_exists(task->on_cpu)) /* a kernel for one CPU, before Linux 6.17 */
@@ -333,7 +333,6 @@ SEC("syscall") int walk_processes(void *context)
     bpf_rcu_read_unlock();
     request.count = count;
     request.total = total;
-    request.is_found = is_found;
     request.is_end = is_end;
     return 0;
 }

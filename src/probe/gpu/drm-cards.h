@@ -16,11 +16,12 @@ int drm_cards_open(const char *sys_root, const char *proc_root, struct drm_cards
                    const char **ret_reason);
 void drm_cards_close(struct drm_cards *cards);
 
-/* Whether there is any card to open; reads only one directory. */
+/* Returns whether there is any card to open; reads only one directory. */
 bool drm_cards_exist(const char *sys_root);
 
 unsigned drm_cards_count(const struct drm_cards *cards);
-/* Strings are valid until drm_cards_close(). Returns 0 or -ENODEV (the device is gone). */
+/* Reads one card. The strings are valid until drm_cards_close(). Returns 0 or -ENODEV (the device
+ * is gone). */
 int drm_cards_read(struct drm_cards *cards, unsigned index, uint64_t mono_ns,
                    struct gpu_metric *ret);
 /* Adds the processes with memory on the cards to the reading. Returns 0 or -ENOMEM. */

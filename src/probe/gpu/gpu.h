@@ -37,7 +37,7 @@ int gpu_set_new(const struct gpu_roots *roots, unsigned sources, struct gpu_set 
                 const char **ret_reason);
 void gpu_set_free(struct gpu_set *set);
 
-/* Devices have consecutive indices: first NVIDIA's, then the others. */
+/* Returns the number of devices. Their indices are consecutive: first NVIDIA's, then the others. */
 unsigned gpu_set_count(const struct gpu_set *set);
 
 /* Reads one device; figures that it does not report are unknown. Strings are valid until the next

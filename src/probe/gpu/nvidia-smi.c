@@ -103,7 +103,8 @@ int nvidia_smi_gpus_parse(const char *bytes, size_t length, struct gpu_reading *
 
     while (lines_next(&at, bytes + length, &line)) {
         record_init(&gpu_metric_record, &gpu);
-        if (parse_id_column(&line, GPU_DEVICES_MAX - 1, &gpu.index) < 0 || has_device(reading, gpu.index))
+        if (parse_id_column(&line, GPU_DEVICES_MAX - 1, &gpu.index) < 0 ||
+            has_device(reading, gpu.index))
             continue;
         if (!line.at) /* only a number: not a device, but a line of other output */
             continue;
