@@ -505,8 +505,8 @@ static void test_oom_kill(void **state _unused_)
     assert_int_equal(anomaly->pid, 7);
     assert_int_equal(anomaly->uid, 1000);
     assert_true(anomaly->metric_value == 3072);
-    assert_string_equal(anomaly->description, "hog (pid 7) was killed by the kernel for want of "
-                                              "memory, when it had 3.00 GB");
+    assert_string_equal(anomaly->description, "hog (pid 7) was killed by the kernel because "
+                                              "memory ran out, when it had 3.00 GB");
     /* The process is gone, but the episode lasts. */
     world_ticks(world, 2, 5);
     assert_int_equal(world->clearings, 0);
