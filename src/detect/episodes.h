@@ -58,5 +58,5 @@ int episodes_list_open(const struct episodes *episodes, struct arena *arena,
                        struct anomaly_list *ret);
 /* Returns whether the process is a member of an open episode. */
 bool episodes_have(const struct episodes *episodes, int64_t pid, uint64_t start_ticks);
-/* The episodes of the run clear at the next episodes_apply(). */
+/* Call it when a run has ended: its episodes clear at the next episodes_apply(). */
 void episodes_end_run(struct episodes *episodes, const char *run_id);

@@ -21,7 +21,7 @@ enum anomaly_kind {
     ANOMALY_KINDS,
 };
 
-/* `memory_spike` and so on. */
+/* Returns the name of a kind, such as `memory_spike`. */
 const char *anomaly_kind_name(enum anomaly_kind kind);
 
 /* The process that a finding is about, or the machine. */

@@ -53,7 +53,7 @@ struct run_options {
     struct run *parent; /* NULL: none */
 };
 
-/* The registry owns the run. Returns 0 or -ENOMEM. */
+/* Adds a run, which the registry owns. Returns 0 or -ENOMEM. */
 int registry_add_run(struct registry *registry, const struct run_options *options,
                      struct run **ret);
 /* Sets the parent of a run that was added before its parent. `parent` must not be within the run.

@@ -30,7 +30,7 @@ struct proc_tree {
     uint64_t page_bytes;
 };
 
-/* The caller keeps ownership of `root_fd`. */
+/* Initialises a tree below `root_fd`, which the caller still owns and must keep open. */
 void proc_tree_init(struct proc_tree *tree, int root_fd, unsigned descriptor_budget);
 
 struct process_files {

@@ -19,8 +19,8 @@ struct event_writer {
     unsigned repeat_ticks;
 };
 
-/* The pointers are borrowed. Returns 0 or a negative errno; call event_writer_done() in both cases.
- */
+/* Initialises a writer; the pointers must outlive it. Returns 0 or a negative errno; call
+ * event_writer_done() in both cases. */
 int event_writer_init(struct event_writer *writer, struct database *database,
                       const struct schema *schema, struct text_pool *texts, struct run_table *runs,
                       const struct text_list *redact, int64_t session);

@@ -226,7 +226,7 @@ static int64_t code_of(const struct process_event *event)
     return int_is_known(code) ? code : -1;
 }
 
-/* Limited, so that it fits whatever the clock says. */
+/* Limited, so that the number fits even if the clock is wrong. */
 static int64_t minute_of(double timestamp)
 {
     return (int64_t)fmin(fmax(floor(timestamp / FOLD_SECONDS), 0), MINUTE_MAX);

@@ -130,8 +130,8 @@ void store_configure(struct store *store, const struct text_list *redact,
  * pattern that was stored before keeps its first_seen, and its occurrences grow by 1. */
 int store_renew_patterns(struct store *store, const char *pattern_type,
                          const struct pattern_list *patterns);
-/* The same without a store and a session, for callers that write nothing else. -ENOENT if there is
- * no database. */
+/* The same without a store and a session, for callers that write nothing else. Returns -ENOENT if
+ * there is no database. */
 int store_renew_patterns_at(const char *path, const char *pattern_type,
                             const struct pattern_list *patterns, struct store_error *error);
 

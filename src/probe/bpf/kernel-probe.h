@@ -59,7 +59,8 @@ const char *kernel_probe_missing_parts(const struct kernel_probe *probe);
 
 int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *context,
                       struct readings *out, size_t *ret_total);
-/* `are_all`: all other processes are gone, and their cached data can be dropped. */
+/* Reads only these pids. With `are_all`, all other processes are gone, and the probe drops their
+ * cached data. */
 int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t count,
                            bool are_all, struct readings *out);
 

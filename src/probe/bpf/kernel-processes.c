@@ -110,7 +110,7 @@ static void known_process_free(struct known_process *known)
     free(known);
 }
 
-/* Returns the entry of a process, reset if the pid belongs to a new process; NULL without memory.
+/* Returns the entry of a process, reset if the pid belongs to a new process; NULL if out of memory.
  */
 static struct known_process *get_known(struct kernel_processes *processes,
                                        const struct process_record *record)

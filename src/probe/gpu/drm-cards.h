@@ -10,8 +10,9 @@
 
 struct drm_cards;
 
-/* `sys_root` and `proc_root` are the directories mounted as /sys and /proc, or fixtures. Returns 0,
- * -ENODEV (no such device; *ret_reason explains it) or another negative errno. */
+/* Opens all cards. `sys_root` and `proc_root` are the directories mounted as /sys and /proc, or
+ * fixtures. Returns 0, -ENODEV (no such device; *ret_reason explains it) or another negative errno.
+ */
 int drm_cards_open(const char *sys_root, const char *proc_root, struct drm_cards **ret,
                    const char **ret_reason);
 void drm_cards_close(struct drm_cards *cards);

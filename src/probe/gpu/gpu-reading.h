@@ -24,7 +24,7 @@ struct gpu_reading {
     struct arena arena;
 };
 
-/* Returns an empty reading that begins now, or NULL without memory. */
+/* Returns an empty reading that begins now, or NULL if out of memory. */
 struct gpu_reading *gpu_reading_new(void);
 void gpu_reading_free(struct gpu_reading *reading);
 void gpu_reading_freep(struct gpu_reading **reading);
