@@ -310,7 +310,7 @@ bool anomaly_table_is_used(const struct anomaly_table *table)
     return table->insert_anomaly;
 }
 
-/* 1 if the anomaly was stored already. */
+/* Returns 1 if the anomaly was stored already. */
 static int update_anomaly(struct anomaly_table *table, const struct anomaly *anomaly)
 {
     static const char *const names[] = {"cleared_at",   "description", "metric_value",

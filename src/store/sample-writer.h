@@ -52,8 +52,8 @@ void sample_writer_configure(struct sample_writer *writer, const struct text_lis
  * over. Call it within a transaction. Returns 0 or a negative errno. */
 int sample_writer_inherit(struct sample_writer *writer, int64_t run);
 
-/* Writes a snapshot, and redacts its command lines in place. Call it within a transaction. 0 or a
- * negative errno. */
+/* Writes a snapshot, and redacts its command lines in place. Call it within a transaction. Returns
+ * 0 or a negative errno. */
 int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot);
 /* Call after the transaction: it was committed, or rolled back. */
 void sample_writer_commit(struct sample_writer *writer);

@@ -76,8 +76,8 @@ void columns_list(const struct columns *columns, struct text *sql,
 /* Appends the quoted name of a column, after `alias`, which is empty or ends in a dot. */
 void column_name(const struct column *column, const char *alias, struct text *sql);
 
-/* Prepares "VERB INTO table (own, columns) VALUES (?, …)"; `own` names `own_count` columns. 0 or a
- * negative errno. */
+/* Prepares "VERB INTO table (own, columns) VALUES (?, …)"; `own` names `own_count` columns. Returns
+ * 0 or a negative errno. */
 int schema_prepare_insert(struct database *database, const char *verb, const char *table,
                           const char *own, size_t own_count, const struct columns *columns,
                           sqlite3_stmt **ret);

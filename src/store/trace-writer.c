@@ -89,7 +89,7 @@ static int repeat_last_row(const struct trace_writer *writer, const struct sampl
     return r;
 }
 
-/* 1 if the row exists. */
+/* Returns 1 if the row exists. */
 static int update_sample(const struct trace_writer *writer, const struct sample_table *table,
                          const struct process_metric *process, int64_t proc, int64_t tick)
 {
