@@ -68,8 +68,8 @@ struct sonde_sample {
 };
 
 /* The usage from start to stop, or in one phase, computed from all samples taken, not only from
- * those that are kept. Without a sample, the figures that may be unknown are, and the others are 0.
- */
+ * those that are kept. Without a sample, figures marked "may be unknown" are unknown, and all
+ * others are 0. */
 struct sonde_summary {
     double peak_rss_mb;        /* largest RSS of a sample, or the kernel's peak if that has risen */
     double mean_rss_mb;        /* over the samples */
@@ -126,7 +126,7 @@ struct sonde_options {
     size_t size;          /* sizeof(struct sonde_options) */
     double interval_sec;  /* 0.001 to 3600; 0: 0.1 */
     int pid;              /* the process to monitor; 0: this one */
-    unsigned flags;       /* of enum sonde_flag */
+    unsigned flags;       /* bits of enum sonde_flag */
     unsigned max_samples; /* number of samples to keep, 16 to 16777216; 0: 8192 */
     unsigned gpu_index;   /* for SONDE_BUILTIN_GPU */
     const struct sonde_gpu_source *gpu_source; /* copied; NULL: none */
@@ -204,9 +204,12 @@ struct sonde_phase {
 
 /* Ends the present phase and begins the phase `name`; NULL begins none. Takes a sample at once,
  * which is the last one of the previous phase and the first one of the new phase. A name may be
- * used for several phases. Returns 0 or: -ESRCH             the monitor is not running, or the
- * process has ended -EINVAL            the name is empty, too long or not UTF-8 -ENOSPC there are
- * already SONDE_PHASES_MAX phases -EACCES, -EPERM    SONDE_RESET_PEAK is not permitted -ENOMEM */
+ * used for several phases. Returns 0 or:
+ *   -ESRCH            the monitor is not running, or the process has ended
+ *   -EINVAL           the name is empty, too long or not UTF-8
+ *   -ENOSPC           there are already SONDE_PHASES_MAX phases
+ *   -EACCES, -EPERM   no permission to reset the peak (SONDE_RESET_PEAK)
+ *   -ENOMEM           no memory */
 SONDE_API int sonde_monitor_mark(struct sonde_monitor *monitor, const char *name,
                                  struct sonde_error *error);
 

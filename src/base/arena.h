@@ -12,9 +12,9 @@ struct arena {
     struct arena_block *newest;
 };
 
-/* Aligned for any type. */
+/* Returns memory that is aligned for any type. */
 void *arena_alloc(struct arena *arena, size_t size);
-/* Both copies are NUL-terminated. */
+/* Copy a text; the copies are NUL-terminated. */
 char *arena_copy(struct arena *arena, const char *text, size_t length);
 char *arena_strdup(struct arena *arena, const char *text);
 

@@ -1,24 +1,9 @@
 #include "base/ascii.h"
 
-#include <langinfo.h>
-#include <locale.h>
-#include <string.h>
-
 #include "base/macros.h"
 #include "base/utf8.h"
 
 #define ELLIPSIS 0x2026
-
-bool ascii_locale_is_utf8(void)
-{
-    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-
-    if (!locale) /* not installed: programs then run in the C locale */
-        return false;
-    bool is_utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
-    freelocale(locale);
-    return is_utf8;
-}
 
 const char *ascii_find(uint32_t character)
 {
@@ -26,13 +11,17 @@ const char *ascii_find(uint32_t character)
         uint32_t character;
         const char *ascii;
     } symbols[] = {
-        {0xB7, "-"},   /* middle dot */
-        {0xD7, "x"},   /* multiplication sign */
-        {0x2013, "-"}, /* en dash */
-        {0x2014, "-"}, /* em dash */
-        {0x2018, "'"}, /* quotation marks */
-        {0x2019, "'"},     {0x201C, "\""}, {0x201D, "\""},
-        {ELLIPSIS, "..."}, {0x2192, "->"}, /* arrow */
+        {ELLIPSIS, "..."}, {0x00A0, " "}, /* no-break space */
+        {0x00B1, "+-"},                   /* plus-minus sign */
+        {0x00B7, "-"},                    /* middle dot */
+        {0x00D7, "x"},                    /* multiplication sign */
+        {0x00F7, "/"},                    /* division sign */
+        {0x2013, "-"},                    /* en dash */
+        {0x2014, "-"},                    /* em dash */
+        {0x2018, "'"},                    /* quotation marks, single and double */
+        {0x2019, "'"},     {0x201C, "\""}, {0x201D, "\""}, {0x2190, "<-"}, /* arrows */
+        {0x2192, "->"},    {0x2212, "-"},                                  /* minus sign */
+        {0x2248, "~"},                                                     /* almost equal to */
         {0x2264, "<="},    {0x2265, ">="},
     };
 

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
-/* Whether the locale (LC_ALL, LC_CTYPE, LANG) is a UTF-8 one. false also if it is not installed.
- * Reads the locale at the first call and does not change that of the program; thread-safe. */
+/* Returns whether the locale (LC_ALL, LC_CTYPE, LANG) uses UTF-8; false if the locale is not
+ * installed. Reads the environment at the first call; later calls return the same result. Does not
+ * change the program's locale. Thread-safe. */
 bool charset_is_utf8(void);

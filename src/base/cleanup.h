@@ -1,5 +1,6 @@
-/* Ownership as in systemd: f releases a variable marked _cleanup_(f) when it goes out of scope.
- * TAKE_PTR and TAKE_FD return the value and reset the variable, so that nothing is released. */
+/* Ownership as in systemd. When a variable that is marked _cleanup_(f) goes out of scope, f
+ * releases it. TAKE_PTR and TAKE_FD return the value and reset the variable, so that f releases
+ * nothing. */
 #pragma once
 
 #include <errno.h>
@@ -33,7 +34,8 @@ static inline void freep(void *pointer_to_pointer)
     free(*(void **)pointer_to_pointer);
 }
 
-/* Preserves errno, so that the error of an earlier call survives the cleanup. Returns -1. */
+/* Closes a descriptor; a negative one is ignored. Preserves errno, so that the error of an earlier
+ * call survives the cleanup. Returns -1, the new value of the variable. */
 static inline int close_fd(int fd)
 {
     if (fd >= 0) {

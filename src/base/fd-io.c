@@ -88,7 +88,7 @@ static bool has_access_list(int fd)
            (errno != ENODATA && errno != EOPNOTSUPP);
 }
 
-/* A group that does not fit the buffer has more members than a private group. */
+/* A private group has few members: one that does not fit into the buffer is not private. */
 static bool is_private_group(uid_t uid, gid_t gid)
 {
     char user_bytes[4096], group_bytes[4096];
@@ -127,7 +127,8 @@ static bool is_link(int dir_fd, const char *name)
     return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Opens one component of a path below `dir_fd`, by the rule about links. */
+/* Opens one component of a path below `dir_fd`; follows a link only if the rule in fd-io.h permits
+ * it. */
 static int open_component(int dir_fd, const char *name, int flags, mode_t mode)
 {
     int no_follow = fd_others_can_write(dir_fd) ? O_NOFOLLOW : 0;
@@ -143,7 +144,7 @@ static int open_component(int dir_fd, const char *name, int flags, mode_t mode)
 }
 
 /* Copies the first component of `path`. */
-static int copy_name(const char *path, char ret_name[static NAME_MAX + 1])
+static int copy_first_component(const char *path, char ret_name[static NAME_MAX + 1])
 {
     size_t length = strcspn(path, "/");
 
@@ -154,7 +155,8 @@ static int copy_name(const char *path, char ret_name[static NAME_MAX + 1])
     return 0;
 }
 
-static int open_start(const char *path)
+/* Opens the directory in which the path begins. */
+static int open_first_directory(const char *path)
 {
     if (!*path)
         return -ENOENT;
@@ -172,7 +174,7 @@ static int descend(int *dir_fd, const char **path)
         *path += strspn(*path, "/");
         if (!**path)
             return -EISDIR;
-        int r = copy_name(*path, name);
+        int r = copy_first_component(*path, name);
         if (r < 0)
             return r;
         if (!(*path)[strlen(name)])
@@ -187,7 +189,8 @@ static int descend(int *dir_fd, const char **path)
     }
 }
 
-static int open_last(int dir_fd, const char *name, int flags, mode_t mode)
+/* Opens the file itself. O_NONBLOCK applies only to the open: it must not wait on a FIFO. */
+static int open_final(int dir_fd, const char *name, int flags, mode_t mode)
 {
     _cleanup_close_ int fd = open_component(dir_fd, name, flags | O_WRONLY | O_NONBLOCK, mode);
 
@@ -201,16 +204,16 @@ static int open_last(int dir_fd, const char *name, int flags, mode_t mode)
 
 int fd_open_output(const char *path, int flags, mode_t mode)
 {
-    _cleanup_close_ int dir_fd = open_start(path);
+    _cleanup_close_ int dir_fd = open_first_directory(path);
     if (dir_fd < 0)
         return TAKE_FD(dir_fd);
 
     int r = descend(&dir_fd, &path);
-    return r < 0 ? r : open_last(dir_fd, path, flags, mode);
+    return r < 0 ? r : open_final(dir_fd, path, flags, mode);
 }
 
 /* Returns 1 and the target if `name` is a link that may be followed, 0 if it is no link. */
-static int follow_last(int dir_fd, const char *name, char ret_target[static PATH_MAX])
+static int read_final_link(int dir_fd, const char *name, char ret_target[static PATH_MAX])
 {
     ssize_t length = readlinkat(dir_fd, name, ret_target, PATH_MAX);
 
@@ -225,7 +228,7 @@ static int follow_last(int dir_fd, const char *name, char ret_target[static PATH
 int fd_locate(const char *path, struct fd_location *ret)
 {
     char here[PATH_MAX], target[PATH_MAX];
-    _cleanup_close_ int dir_fd = open_start(path);
+    _cleanup_close_ int dir_fd = open_first_directory(path);
 
     if (dir_fd < 0)
         return TAKE_FD(dir_fd);
@@ -235,7 +238,7 @@ int fd_locate(const char *path, struct fd_location *ret)
             return -EISDIR;
         int r = descend(&dir_fd, &at);
         if (r == 0)
-            r = follow_last(dir_fd, at, target);
+            r = read_final_link(dir_fd, at, target);
         if (r < 0 && r != -ENOENT)
             return r;
         if (r <= 0) {
@@ -249,7 +252,7 @@ int fd_locate(const char *path, struct fd_location *ret)
         path = strcpy(here, target);
         if (*path == '/') {
             close_fd(dir_fd);
-            dir_fd = open_start(path);
+            dir_fd = open_first_directory(path);
             if (dir_fd < 0)
                 return TAKE_FD(dir_fd);
         }
@@ -268,7 +271,7 @@ static int make_dir(int dir_fd, const char *path)
     char name[NAME_MAX + 1];
     struct stat st;
 
-    int r = copy_name(path, name);
+    int r = copy_first_component(path, name);
     if (r < 0)
         return r;
     if (mkdirat(dir_fd, name, 0700) < 0)

@@ -28,7 +28,7 @@ static inline void closedirp(DIR **directory)
 
 #define _cleanup_closedir_ __attribute__((cleanup(closedirp)))
 
-/* Writes all bytes; waits if the descriptor is non-blocking and full. */
+/* Writes all bytes; waits if the descriptor is non-blocking and cannot accept more. */
 int fd_write_all(int fd, const void *bytes, size_t length);
 
 /* Opens `path` for writing with the additional `flags`; O_CREAT uses `mode`. Returns the
@@ -37,9 +37,9 @@ int fd_write_all(int fd, const void *bytes, size_t length);
  * followed. Does not wait for a reader of a FIFO (-ENXIO). */
 int fd_open_output(const char *path, int flags, mode_t mode);
 
-/* Whether a user other than this one and root can create files in the directory, and thus plant a
- * link: another user owns it, or its mode lets a group or everyone write (including a sticky /tmp).
- * A user's private group, which has the user's name and no other member, does not count. */
+/* Returns whether a user other than this one and root can create files, and so links, in the
+ * directory: another user owns it, or its mode lets a group or everyone write (including a sticky
+ * /tmp). A user's private group, which has the user's name and no other member, does not count. */
 bool fd_others_can_write(int dir_fd);
 
 /* A file relative to an open directory, so that no other user can replace a part of the path
@@ -55,7 +55,7 @@ struct fd_location {
  * fd_location_done(). */
 int fd_locate(const char *path, struct fd_location *ret);
 
-/* Whether directories of the path are missing. */
+/* Returns whether directories of the path are missing. */
 bool fd_location_lacks_dirs(const struct fd_location *location);
 
 /* Creates the missing directories with mode 0700, regardless of the umask; `rest` is then only the

@@ -12,5 +12,5 @@ const char *human_duration(struct human *buffer, double seconds);
 /* `mb` is in MiB. */
 const char *human_mb(struct human *buffer, double mb);
 const char *human_count(struct human *buffer, uint64_t count);
-/* "SIGKILL", or "signal 35" for a signal without a name. */
+/* Formats a signal as "SIGKILL", or "signal 35" if it has no name. */
 const char *human_signal(struct human *buffer, int number);

@@ -8,21 +8,21 @@
 
 #include "base/utf8.h"
 
-static void before_value(struct json_writer *json)
+static void write_separator(struct json_writer *json)
 {
     if (json->needs_comma)
         text_append_char(json->out, ',');
     json->needs_comma = true;
 }
 
-static void open_with(struct json_writer *json, char bracket)
+static void open_bracket(struct json_writer *json, char bracket)
 {
-    before_value(json);
+    write_separator(json);
     text_append_char(json->out, bracket);
     json->needs_comma = false;
 }
 
-static void close_with(struct json_writer *json, char bracket)
+static void close_bracket(struct json_writer *json, char bracket)
 {
     text_append_char(json->out, bracket);
     json->needs_comma = true;
@@ -30,22 +30,22 @@ static void close_with(struct json_writer *json, char bracket)
 
 void json_write_begin_object(struct json_writer *json)
 {
-    open_with(json, '{');
+    open_bracket(json, '{');
 }
 
 void json_write_end_object(struct json_writer *json)
 {
-    close_with(json, '}');
+    close_bracket(json, '}');
 }
 
 void json_write_begin_array(struct json_writer *json)
 {
-    open_with(json, '[');
+    open_bracket(json, '[');
 }
 
 void json_write_end_array(struct json_writer *json)
 {
-    close_with(json, ']');
+    close_bracket(json, ']');
 }
 
 /* Escapes every character that a terminal might act on. This includes DEL and the C1 controls
@@ -87,7 +87,7 @@ void json_write_string(struct json_writer *json, const char *string)
         json_write_null(json);
         return;
     }
-    before_value(json);
+    write_separator(json);
     text_append_char(json->out, '"');
     append_escaped(json->out, string, strlen(string));
     text_append_char(json->out, '"');
@@ -102,13 +102,13 @@ void json_write_key(struct json_writer *json, const char *key)
 
 void json_write_null(struct json_writer *json)
 {
-    before_value(json);
+    write_separator(json);
     text_append(json->out, "null", 4);
 }
 
 void json_write_bool(struct json_writer *json, bool value)
 {
-    before_value(json);
+    write_separator(json);
     text_append_string(json->out, value ? "true" : "false");
 }
 
@@ -126,7 +126,7 @@ static void append_unsigned(struct text *out, uint64_t value)
 
 void json_write_int(struct json_writer *json, int64_t value)
 {
-    before_value(json);
+    write_separator(json);
     if (value < 0)
         text_append_char(json->out, '-');
     append_unsigned(json->out, value < 0 ? -(uint64_t)value : (uint64_t)value);
@@ -144,7 +144,7 @@ void json_write_decimal(struct json_writer *json, double value, unsigned decimal
         return;
     }
 
-    before_value(json);
+    write_separator(json);
     uint64_t whole = (uint64_t)scaled;
     uint64_t unit = (uint64_t)powers[decimals];
     if (value < 0 && whole)
@@ -189,6 +189,6 @@ void json_write_real(struct json_writer *json, double value)
         if (strtod(shortest, NULL) == value)
             break;
     }
-    before_value(json);
+    write_separator(json);
     append_real(json->out, shortest);
 }

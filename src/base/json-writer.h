@@ -2,7 +2,7 @@
  * snapshot with jansson took about seven times as long (docs/PERFORMANCE.md).
  *
  * The caller nests objects and arrays correctly; the writer adds the commas. NaN and infinity
- * become null, bad UTF-8 becomes U+FFFD, so that the output is always valid JSON. The buffer keeps
+ * become null, bad UTF-8 becomes U+FFFD, so that the output is always valid JSON. `out` records
  * errors (text_error()). */
 #pragma once
 
@@ -25,9 +25,9 @@ void json_write_key(struct json_writer *json, const char *key);
 void json_write_null(struct json_writer *json);
 void json_write_bool(struct json_writer *json, bool value);
 void json_write_int(struct json_writer *json, int64_t value);
-/* Rounded to `decimals` places (0 to 9), without trailing zeros. */
+/* Writes a number rounded to `decimals` places (0 to 9), without trailing zeros. */
 void json_write_decimal(struct json_writer *json, double value, unsigned decimals);
-/* The shortest text that reads back as the same double. */
+/* Writes the shortest text that reads back as the same double. */
 void json_write_real(struct json_writer *json, double value);
-/* NULL becomes null. */
+/* Writes a string; NULL becomes null. */
 void json_write_string(struct json_writer *json, const char *string);

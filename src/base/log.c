@@ -36,8 +36,8 @@ static const char *level_name(enum log_level level)
     return "error";
 }
 
-/* A daemon must not block when its log is not read. A pipe that polls as writable accepts PIPE_BUF
- * bytes. */
+/* A daemon must not block if the reader of its log stops reading. A pipe that polls as writable
+ * accepts PIPE_BUF bytes. */
 static void write_or_drop(const char *bytes, size_t length)
 {
     struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};

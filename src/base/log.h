@@ -11,7 +11,7 @@ enum log_level {
 };
 
 void log_error(const char *format, ...) _printf_(1, 2);
-/* For information that is not an error. */
+/* Logs information that is not an error. */
 void log_note(const char *format, ...) _printf_(1, 2);
 
 /* Switches to lines of the form `time=… level=… message="…"`. Such lines never block: while stderr

@@ -8,15 +8,15 @@
 
 /* Fibonacci hashing spreads keys over the table, but keeps four consecutive keys together: pids are
  * mostly looked up in order, and a cache line holds four slots. */
-static size_t home_of(const struct map *map, uint64_t key)
+static size_t home_slot(const struct map *map, uint64_t key)
 {
     uint64_t hash = (key >> 2) * UINT64_C(0x9E3779B97F4A7C15);
     return (size_t)(hash >> 32 << 2 | (key & 3)) & (map->capacity - 1);
 }
 
-static size_t slot_of(const struct map *map, uint64_t key)
+static size_t find_slot(const struct map *map, uint64_t key)
 {
-    size_t slot = home_of(map, key);
+    size_t slot = home_slot(map, key);
 
     while (map->slots[slot].value && map->slots[slot].key != key)
         slot = (slot + 1) & (map->capacity - 1);
@@ -25,7 +25,7 @@ static size_t slot_of(const struct map *map, uint64_t key)
 
 void *map_get(const struct map *map, uint64_t key)
 {
-    return map->count ? map->slots[slot_of(map, key)].value : NULL;
+    return map->count ? map->slots[find_slot(map, key)].value : NULL;
 }
 
 static int map_grow(struct map *map)
@@ -39,7 +39,7 @@ static int map_grow(struct map *map)
 
     for (size_t i = 0; i < map->capacity; i++)
         if (map->slots[i].value)
-            bigger.slots[slot_of(&bigger, map->slots[i].key)] = map->slots[i];
+            bigger.slots[find_slot(&bigger, map->slots[i].key)] = map->slots[i];
 
     free(map->slots);
     *map = bigger;
@@ -55,7 +55,7 @@ int map_put(struct map *map, uint64_t key, void *value)
             return r;
     }
 
-    struct map_slot *slot = &map->slots[slot_of(map, key)];
+    struct map_slot *slot = &map->slots[find_slot(map, key)];
     if (!slot->value)
         map->count++;
     *slot = (struct map_slot){.key = key, .value = value};
@@ -68,14 +68,14 @@ void *map_remove(struct map *map, uint64_t key)
         return NULL;
 
     size_t mask = map->capacity - 1;
-    size_t hole = slot_of(map, key);
+    size_t hole = find_slot(map, key);
     void *value = map->slots[hole].value;
     if (!value)
         return NULL;
 
     /* Pull back every follower whose home lies at or before the hole. */
     for (size_t next = (hole + 1) & mask; map->slots[next].value; next = (next + 1) & mask) {
-        size_t home = home_of(map, map->slots[next].key);
+        size_t home = home_slot(map, map->slots[next].key);
         if (((next - home) & mask) >= ((next - hole) & mask)) {
             map->slots[hole] = map->slots[next];
             hole = next;

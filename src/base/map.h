@@ -20,6 +20,7 @@ struct map {
     size_t capacity; /* a power of two, or 0 */
 };
 
+/* Returns the value of a key, or NULL if there is none. */
 void *map_get(const struct map *map, uint64_t key);
 
 /* Sets or replaces; `value` must not be NULL. Returns 0, or -ENOMEM with the map unchanged. */
@@ -36,6 +37,7 @@ void *map_next(const struct map *map, size_t *position);
 
 /* Removes all entries and keeps the table. */
 void map_clear(struct map *map);
+/* Frees the map, but not the values. */
 void map_done(struct map *map);
-/* map_done() after free() of every value. */
+/* Frees the map and, with free(), every value. */
 void map_done_free(struct map *map);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 
@@ -67,36 +68,17 @@ void text_printf(struct text *text, const char *format, ...)
     va_end(arguments);
 }
 
-/* Characters that sonde itself writes, and punctuation that is common in text. */
-static const char *find_ascii_spelling(uint32_t character)
-{
-    static const struct {
-        uint32_t character;
-        const char *spelling;
-    } spellings[] = {
-        {0x2026, "..."}, {0x2265, ">="}, {0x2264, "<="}, {0x2192, "->"}, {0x2190, "<-"},
-        {0x00D7, "x"},   {0x00F7, "/"},  {0x00B1, "+-"}, {0x2248, "~"},  {0x2212, "-"},
-        {0x2013, "-"},   {0x2014, "-"},  {0x2018, "'"},  {0x2019, "'"},  {0x201C, "\""},
-        {0x201D, "\""},  {0x00A0, " "},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(spellings); i++)
-        if (spellings[i].character == character)
-            return spellings[i].spelling;
-    return NULL;
-}
-
-/* Writes a valid character above 0x7F in ASCII into `into`; returns its length. */
+/* Writes a valid character above 0x7F as ASCII into `into`. Returns the length. */
 static size_t spell_in_ascii(uint32_t character, char into[static 16])
 {
-    const char *spelling = find_ascii_spelling(character);
+    const char *spelling = ascii_find(character);
 
     if (spelling)
         return (size_t)snprintf(into, 16, "%s", spelling);
     return (size_t)snprintf(into, 16, "\\u%04x", character);
 }
 
-/* Writes one character as it may be shown into `into`; returns its columns. */
+/* Writes one character, escaped if it is invalid or a control, into `into`. Returns its columns. */
 static size_t show_character(uint32_t character, bool valid, bool is_ascii, char into[static 16])
 {
     static const char letters[] = "abtnvfr"; /* from 0x07 to 0x0D */
@@ -117,7 +99,7 @@ static size_t show_character(uint32_t character, bool valid, bool is_ascii, char
 static size_t append_visible(struct text *text, const char *bytes, size_t length,
                              size_t max_columns, bool is_ascii)
 {
-    /* A narrow column has room for a part of "..." only. */
+    /* A narrow column has room for only a part of "...". */
     size_t mark_columns = is_ascii ? MIN(max_columns, (size_t)3) : 1;
     size_t columns = 0;
     size_t cut_length = text->length, cut_columns = 0; /* where the mark still fits */

@@ -30,8 +30,8 @@ size_t text_append_visible(struct text *text, const char *bytes, size_t length, 
 /* The same in ASCII: "…" becomes "...", "≥" becomes ">=", any other character \u00e9. */
 size_t text_append_visible_ascii(struct text *text, const char *bytes, size_t length,
                                  size_t max_columns);
-/* Rewrites what follows byte `start` in the same way. ASCII bytes, control characters included,
- * stay as they are. */
+/* Rewrites the text from byte `start` on as ASCII, in the same way. ASCII bytes, including control
+ * characters, are not changed. */
 void text_to_ascii(struct text *text, size_t start);
 
 /* Inline, because the JSON writer calls it for most characters. */
@@ -49,9 +49,9 @@ static inline void text_append_char(struct text *text, char character)
  * or -ENOMEM. */
 int text_reserve(struct text *text, size_t more);
 
-/* 0 or -ENOMEM. */
+/* Returns 0, or -ENOMEM if an append failed. */
 int text_error(const struct text *text);
-/* The content; "" for an empty buffer, never NULL. Valid until the next append. */
+/* Returns the content, "" for an empty buffer. Valid until the next append. */
 const char *text_string(const struct text *text);
 
 /* Empties the buffer, clears the error and keeps the memory. */

@@ -19,17 +19,17 @@ int thread_start(pthread_t *ret, const char *name, void *(*function)(void *), vo
     return r;
 }
 
-static atomic_bool were_left;
+static atomic_bool were_abandoned;
 
-void thread_leave(pthread_t thread)
+void thread_abandon(pthread_t thread)
 {
-    were_left = true;
+    were_abandoned = true;
     pthread_detach(thread);
 }
 
-bool threads_were_left(void)
+bool threads_were_abandoned(void)
 {
-    return were_left;
+    return were_abandoned;
 }
 
 void cond_init(pthread_cond_t *cond)

@@ -39,7 +39,7 @@ static void skip_blanks(const char **at)
 
 /* ---- the calendar ---- */
 
-/* The day and time read as UTC, in whole seconds. */
+/* Returns the Unix seconds of the day and time, taken as UTC, without the fraction. */
 static time_t utc_seconds(const struct day *day, const struct clock_time *time)
 {
     struct tm tm = {.tm_year = day->year - 1900, .tm_mon = day->month - 1, .tm_mday = day->day};
@@ -54,6 +54,7 @@ static bool day_exists(const struct day *day)
     return tm.tm_mon == day->month - 1 && tm.tm_mday == day->day;
 }
 
+/* Finds the offset of local time from UTC at a moment. */
 static bool offset_at(time_t moment, long *ret_sec)
 {
     struct tm tm;
@@ -64,9 +65,9 @@ static bool offset_at(time_t moment, long *ret_sec)
     return true;
 }
 
-/* The moments at which local clocks show that day and time, earliest first: one, or two where the
- * clocks were set back. mktime() is not used: which of the two it returns, and which side it
- * chooses for a skipped time, depends on earlier calls. */
+/* Finds the moments at which local clocks show that day and time, earliest first. Returns their
+ * number: 1, or 2 where the clocks were set back. mktime() is not used: which of the two it
+ * returns, and which side it chooses for a skipped time, depends on earlier calls. */
 static int local_moments(const struct day *day, const struct clock_time *time, double ret[static 2])
 {
     time_t utc = utc_seconds(day, time);
@@ -97,7 +98,7 @@ static int first_moment(const struct day *day, const struct clock_time *time, do
     return 0;
 }
 
-/* The local day `days_back` days before the day of `now`. */
+/* Finds the local day that is `days_back` days before the day of `now`. */
 static int day_before(double now, int days_back, struct day *ret)
 {
     time_t seconds = (time_t)floor(now);
@@ -112,6 +113,7 @@ static int day_before(double now, int days_back, struct day *ret)
     return 0;
 }
 
+/* Finds the latest moment, not after `now`, at which local clocks showed this time. */
 static int latest_moment(const struct clock_time *time, double now, double *ret)
 {
     /* A zone may skip a whole day, as Samoa did in 2011. */
@@ -157,7 +159,7 @@ static bool scan_digits(const char **at, size_t least, size_t most, int *ret)
     return true;
 }
 
-/* A whole word in any case, and the blanks after it. */
+/* Scans a whole word, in any case, and the blanks after it. */
 static bool scan_word(const char **at, const char *word)
 {
     size_t length = strlen(word);
@@ -302,7 +304,7 @@ static int parse_date(const char *text, double *ret)
     return 0;
 }
 
-/* The seconds of `2h30m`. A bare number is refused: it is Unix seconds. */
+/* Parses `2h30m`. A bare number is an error here, because it means Unix seconds. */
 static int parse_short_duration(const char *text, double *ret_sec)
 {
     uint64_t ns;
@@ -335,7 +337,7 @@ static bool scan_unit(const char **at, double *ret_sec)
     return false;
 }
 
-/* The seconds of `2 hours` or `1 hour 30 minutes`; units decrease from left to right. */
+/* Parses `2 hours` or `1 hour 30 minutes`; units decrease from left to right. */
 static int parse_long_duration(const char *text, double *ret_sec)
 {
     double sum = 0, previous_unit = INFINITY;

@@ -14,6 +14,6 @@
  * two; a bare time of day is the latest. */
 #pragma once
 
-/* `now` and *ret are Unix seconds. Returns 0, -EINVAL (the text as a whole is not a time) or
- * -ERANGE (before 1970 or after the year 9999). */
+/* Parses the text. `now` and *ret are Unix seconds. Returns 0, -EINVAL (the text as a whole is not
+ * a time) or -ERANGE (before 1970 or after the year 9999). */
 int time_spec_parse(const char *text, double now, double *ret);

@@ -15,7 +15,7 @@
  * 0. */
 size_t utf8_decode(const char *text, size_t length, uint32_t *ret_character);
 
-/* Returns the number of bytes written. */
+/* Encodes a character, without a NUL. Returns the number of bytes written. */
 size_t utf8_encode(uint32_t character, char ret_bytes[static 4]);
 
 bool utf8_valid(const char *text, size_t length);
@@ -24,13 +24,14 @@ bool utf8_valid(const char *text, size_t length);
  * `capacity - 1` bytes, and appends a NUL. Returns the length. `capacity` must not be 0. */
 size_t utf8_clean(char *into, size_t capacity, const char *text, size_t length);
 
-/* Terminal columns of a character: 0 for combining characters, 2 for wide ones, otherwise 1. */
+/* Returns the terminal columns of a character: 0 if it is combining, 2 if it is wide, otherwise 1.
+ */
 unsigned utf8_columns(uint32_t character);
 
-/* Whether a terminal may act on the character instead of showing it: C0, DEL, C1, line separators,
- * and the bidirectional controls, which can change how a line reads. */
+/* Returns whether a terminal may act on the character instead of showing it: C0, DEL, C1, line
+ * separators, and the bidirectional controls, which can change how a line reads. */
 bool utf8_is_control(uint32_t character);
 
-/* Returns a cleaned copy of the whole text in `arena`, or NULL without memory. */
+/* Returns a cleaned copy of the whole text in `arena`, or NULL if out of memory. */
 char *utf8_clean_copy(struct arena *arena, const char *text);
 char *utf8_clean_copy_bytes(struct arena *arena, const char *bytes, size_t length);

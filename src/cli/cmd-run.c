@@ -260,7 +260,7 @@ static void request_done(struct request *request)
 }
 
 static int report_not_started(const struct request *request, int error, int exec_errno,
-                              const struct kernel_refusal *refusal)
+                              const struct kernel_probe_error *refusal)
 {
     const char *command = request->job.argv[0];
 
@@ -268,7 +268,7 @@ static int report_not_started(const struct request *request, int error, int exec
         const char *option = request->job.counts_syscalls ? "--syscalls" : "--exact";
         log_error("run: %s needs the kernel collector, which is not available: %s; omit %s to use "
                   "the other collectors",
-                  option, refusal->words, option);
+                  option, refusal->text, option);
         return EXIT_OURS;
     }
     if (error != -ECHILD) {

@@ -143,7 +143,7 @@ static void occupy_closed_streams(void)
 /* If a thread was left hanging in a library, exit() would free what that library still uses. */
 static int end_process(int status)
 {
-    if (!threads_were_left())
+    if (!threads_were_abandoned())
         return status;
     /* Only these streams: the thread may hold the lock of another one. */
     fflush(stdout);

@@ -28,7 +28,7 @@ void output_adapt(struct text *text)
 {
     struct text ascii = {0};
 
-    if (text_error(text) < 0 || ascii_locale_is_utf8())
+    if (text_error(text) < 0 || charset_is_utf8())
         return;
     ascii_append(&ascii, text_string(text), text->length);
     text_done(text);
@@ -49,7 +49,7 @@ int output_text(const struct command *command, const struct text *out)
 {
     _cleanup_text_ struct text ascii = {0};
 
-    if (text_error(out) < 0 || ascii_locale_is_utf8())
+    if (text_error(out) < 0 || charset_is_utf8())
         return output_bytes(command, out);
     ascii_append(&ascii, text_string(out), out->length);
     return output_bytes(command, &ascii);

@@ -62,18 +62,18 @@ void config_report_value(struct config_apply *apply, const struct config_node *n
 }
 
 /* Reports an unsupported YAML feature of the node. Returns whether there was one. */
-static bool report_refused(struct config_apply *apply, const struct config_node *node,
-                           const char *path)
+static bool report_unsupported(struct config_apply *apply, const struct config_node *node,
+                               const char *path)
 {
-    if (node->refused)
-        config_report(apply, node, path, "%s are not allowed", node->refused);
-    return node->refused != NULL;
+    if (node->unsupported)
+        config_report(apply, node, path, "%s are not allowed", node->unsupported);
+    return node->unsupported != NULL;
 }
 
 bool config_apply_expect(struct config_apply *apply, const struct config_node *node,
                          enum config_node_kind kind, const char *path, const char *noun)
 {
-    if (report_refused(apply, node, path))
+    if (report_unsupported(apply, node, path))
         return false;
     if (config_node_is_null(node))
         config_report(apply, node, path, "no value; expected %s", noun);
@@ -167,7 +167,7 @@ void config_apply_leaf(struct config_apply *apply, const struct config_key *key,
     bool is_list = key->type == CONFIG_WORDS || key->type == CONFIG_RULES;
     void *member = (char *)apply->config + key->offset;
 
-    if (report_refused(apply, node, key->path))
+    if (report_unsupported(apply, node, key->path))
         return;
     if (config_node_is_null(node) && !key->allows_empty)
         report_key_value(apply, key, node, NULL);
@@ -208,7 +208,7 @@ static void apply_section(struct config_apply *apply, struct config_section sect
     char path[64];
 
     snprintf(path, sizeof(path), "%.*s", (int)section.length - 1, section.path);
-    if (node->refused || !config_node_is_null(node)) {
+    if (node->unsupported || !config_node_is_null(node)) {
         if (config_apply_expect(apply, node, NODE_MAPPING, path, "a section of keys"))
             apply_mapping(apply, section, node);
     }
@@ -270,7 +270,7 @@ static void check_paths_differ(struct config_apply *apply)
 
 void config_apply_root(struct config_apply *apply, const struct config_node *root)
 {
-    if (!root->refused && config_node_is_null(root))
+    if (!root->unsupported && config_node_is_null(root))
         return;
     if (config_apply_expect(apply, root, NODE_MAPPING, NULL, "a section of keys"))
         apply_mapping(apply, (struct config_section){"", 0}, root);

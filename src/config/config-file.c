@@ -28,7 +28,7 @@ static int read_to_end(int fd, struct text *into)
     return 0;
 }
 
-/* With O_NONBLOCK in `flags` it never blocks. */
+/* With O_NONBLOCK in `flags`, never blocks: a FIFO is then an error (-ESPIPE). */
 static int read_file(const char *path, int flags, struct text *into)
 {
     struct stat status;
@@ -43,7 +43,7 @@ static int read_file(const char *path, int flags, struct text *into)
     return read_to_end(fd, into);
 }
 
-static const char *file_problem(int error)
+static const char *describe_error(int error)
 {
     switch (error) {
     case ENOENT: return "no such file";
@@ -54,14 +54,14 @@ static const char *file_problem(int error)
     }
 }
 
-static int load(const char *path, int flags, struct config **ret, struct config_errors *errors)
+static int load_file(const char *path, int flags, struct config **ret, struct config_errors *errors)
 {
     _cleanup_text_ struct text bytes = {0};
     int r = read_file(path, flags, &bytes);
 
     if (r < 0) {
         if (r != -ENOMEM)
-            config_errors_add(errors, path, 0, 0, file_problem(-r));
+            config_errors_add(errors, path, 0, 0, describe_error(-r));
         return errors->error ? errors->error : r;
     }
     return config_load_bytes(path, text_string(&bytes), bytes.length, ret, errors);
@@ -69,12 +69,12 @@ static int load(const char *path, int flags, struct config **ret, struct config_
 
 int config_load(const char *path, struct config **ret, struct config_errors *errors)
 {
-    return load(path, 0, ret, errors);
+    return load_file(path, 0, ret, errors);
 }
 
 int config_load_again(const char *path, struct config **ret, struct config_errors *errors)
 {
-    return load(path, O_NONBLOCK, ret, errors);
+    return load_file(path, O_NONBLOCK, ret, errors);
 }
 
 /* Returns whether the search may continue: the file does not exist, or its directory is not
@@ -92,7 +92,7 @@ static int find_named(const char *path, const char *named_by, char **ret_path,
 
     if (access(path, F_OK) < 0) {
         int error = errno;
-        text_printf(&message, "%s (named by %s)", file_problem(error), named_by);
+        text_printf(&message, "%s (named by %s)", describe_error(error), named_by);
         config_errors_add(errors, path, 0, 0, text_string(&message));
         return errors->error ? errors->error : -error;
     }

@@ -23,15 +23,15 @@ struct config_node {
     size_t length;
     bool quoted; /* in quotes or as a block: always text */
     const char
-        *refused;  /* an unsupported YAML feature that it uses: "anchors", "tags", "aliases" */
-    unsigned line; /* line and column start at 1 */
+        *unsupported; /* the YAML feature that it must not use: "anchors", "tags", "aliases" */
+    unsigned line;    /* line and column start at 1 */
     unsigned column;
     struct config_node *first; /* items of a list; alternating keys and values of a mapping */
     struct config_node *next;
 };
 
-/* Returns 0 with the root, which is NULL for an empty file; -EINVAL with the reason in `errors`; or
- * -ENOMEM. `arena` owns the nodes. */
+/* Parses YAML. Returns 0 with the root, which is NULL for an empty file; -EINVAL with the reason in
+ * `errors`; or -ENOMEM. `arena` owns the nodes. */
 int config_yaml_parse(const char *file, const char *bytes, size_t length, struct arena *arena,
                       struct config_node **ret_root, struct config_errors *errors);
 
@@ -41,7 +41,7 @@ struct config_apply {
     struct config *config;
     struct config_errors *errors;
     const struct config_node *values[CONFIG_KEYS_MAX]; /* by key; NULL: not in the file */
-    int error;                                         /* 0 or -ENOMEM */
+    int error;                                         /* Returns 0 or -ENOMEM */
 };
 
 /* Sets all keys of a tree; adds errors to `apply->errors`. */
@@ -59,8 +59,8 @@ bool config_apply_words(struct config_apply *apply, const char *path, const char
                         const struct config_node *node, const char *(*check)(const char *word),
                         struct text_list *ret);
 
-/* Returns whether the node is of the wanted kind, list or mapping, without unsupported features.
- * Otherwise it adds an error. */
+/* Returns whether the node has the given kind and a value, and uses no unsupported YAML feature.
+ * Otherwise adds an error; `noun` names the expected value. */
 bool config_apply_expect(struct config_apply *apply, const struct config_node *node,
                          enum config_node_kind kind, const char *path, const char *noun);
 

@@ -62,39 +62,41 @@ static bool check_pattern(struct config_apply *apply, const struct config_node *
     return r == 0;
 }
 
-/* The allowed placeholders of a template: the variables of an env rule, or group numbers. */
-struct supply {
+/* The placeholders that a template may use: the variables of an env rule, or group numbers. */
+struct placeholders {
     const struct job_rule *rule;
     size_t groups;
     const char *missing; /* the first unknown placeholder */
     size_t missing_length;
 };
 
-static bool supplies_name(const struct supply *supply, const char *name, size_t length)
+static bool has_placeholder(const struct placeholders *placeholders, const char *name,
+                            size_t length)
 {
-    const struct text_list *names = &supply->rule->names;
+    const struct text_list *names = &placeholders->rule->names;
 
     for (size_t i = 0; i < names->count; i++)
         if (strlen(names->items[i]) == length && memcmp(names->items[i], name, length) == 0)
             return true;
-    if (supply->rule->kind != JOB_RULE_CGROUP && supply->rule->kind != JOB_RULE_COMMAND)
+    if (placeholders->rule->kind != JOB_RULE_CGROUP && placeholders->rule->kind != JOB_RULE_COMMAND)
         return false;
-    return length == 1 && *name >= '0' && *name <= '9' && (size_t)(*name - '0') <= supply->groups;
+    return length == 1 && *name >= '0' && *name <= '9' &&
+           (size_t)(*name - '0') <= placeholders->groups;
 }
 
-static const char *lookup(void *data, const char *name, size_t length)
+static const char *find_placeholder(void *data, const char *name, size_t length)
 {
-    struct supply *supply = data;
+    struct placeholders *placeholders = data;
 
-    if (supplies_name(supply, name, length))
+    if (has_placeholder(placeholders, name, length))
         return "";
-    supply->missing = name;
-    supply->missing_length = length;
+    placeholders->missing = name;
+    placeholders->missing_length = length;
     return NULL;
 }
 
 static bool check_template(struct config_apply *apply, const struct config_node *node,
-                           struct supply *supply)
+                           struct placeholders *placeholders)
 {
     _cleanup_text_ struct text expanded = {0};
     const char *path = part_paths[PART_JOB_ID];
@@ -107,15 +109,15 @@ static bool check_template(struct config_apply *apply, const struct config_node 
         return false;
     }
 
-    int r = job_rule_expand(node->text, lookup, supply, &expanded);
+    int r = job_rule_expand(node->text, find_placeholder, placeholders, &expanded);
     if (r == -ENOMEM)
         apply->error = r;
     else if (r == -EINVAL)
         config_report_value(apply, node, path, "has an unmatched brace or an empty placeholder");
     else if (r == -ENOENT)
         config_report_value(apply, node, path, "uses {%.*s}, which '%s' does not define",
-                            (int)supply->missing_length, supply->missing,
-                            job_rule_kind_name(supply->rule->kind));
+                            (int)placeholders->missing_length, placeholders->missing,
+                            job_rule_kind_name(placeholders->rule->kind));
     return r == 0;
 }
 
@@ -179,12 +181,12 @@ static bool sort_parts(struct config_apply *apply, const struct config_node *rul
         }
     }
     if (fine && !parts[PART_JOB_ID]) {
-        config_report(apply, rule, "jobs.rules", "a rule without job_id");
+        config_report(apply, rule, "jobs.rules", "the rule has no job_id");
         fine = false;
     }
     if (fine && matcher < 0) {
         config_report(apply, rule, "jobs.rules",
-                      "a rule without a matcher (allowed: one of workspace, env, cgroup, command)");
+                      "the rule has no matcher (allowed: one of workspace, env, cgroup, command)");
         fine = false;
     }
     *ret_matcher = matcher;
@@ -215,7 +217,7 @@ static bool set_variables(struct config_apply *apply, const struct config_node *
     if (!config_apply_expect(apply, node, NODE_LIST, path, "a list of variables"))
         return false;
     if (!node->first) {
-        config_report(apply, node, path, "lists no variable");
+        config_report(apply, node, path, "the list of variables is empty");
         return false;
     }
     return config_apply_words(apply, path, "the name of a variable", node, check_variable,
@@ -247,7 +249,7 @@ static bool set_rule(struct config_apply *apply, const struct config_node *node,
 {
     const struct config_node *parts[PART_COUNT] = {0};
     struct job_rule rule = {0};
-    struct supply supply = {.rule = &rule};
+    struct placeholders placeholders = {.rule = &rule};
     int matcher;
 
     if (!config_apply_expect(apply, node, NODE_MAPPING, "jobs.rules", "a rule") ||
@@ -256,9 +258,9 @@ static bool set_rule(struct config_apply *apply, const struct config_node *node,
 
     rule.kind = (enum job_rule_kind)matcher;
     const struct config_node *job_id = parts[PART_JOB_ID];
-    bool fine = set_matcher(apply, parts[matcher], &rule, &supply.groups);
+    bool fine = set_matcher(apply, parts[matcher], &rule, &placeholders.groups);
     if (!config_apply_expect(apply, job_id, NODE_SCALAR, part_paths[PART_JOB_ID], "a text") ||
-        !fine || !check_template(apply, job_id, &supply))
+        !fine || !check_template(apply, job_id, &placeholders))
         return false;
 
     rule.job_id = arena_copy(&apply->config->arena, job_id->text, job_id->length);

@@ -50,8 +50,8 @@ struct config_section {
     size_t length;
 };
 
-/* Returns the first key that is `name` in the section or below it, or NULL. It is a leaf if its
- * path ends there. */
+/* Finds `name` in a section. Returns the key of that name, a leaf; or, if `name` is a section, the
+ * first key in it; or NULL. */
 const struct config_key *config_section_find(struct config_section section, const char *name,
                                              size_t length, bool *ret_is_leaf);
 
@@ -70,8 +70,9 @@ const char *config_type_noun(const struct config_key *key);
 /* Appends the allowed values: "0.01 or more". */
 void config_append_allowed(struct text *out, const struct config_key *key);
 
-/* The general upper limit of a number, independent of its range; and the same as text. */
+/* Returns the general upper limit of a number, which applies in addition to its range. */
 double config_number_limit(const struct config_key *key);
+/* Appends that limit as text. */
 void config_append_limit(struct text *out, const struct config_key *key);
 
 /* Appends the shortest text that parses to the same number. */

@@ -266,7 +266,7 @@ static int set_access(struct config *config, struct access_config *member,
         if (node->length < skip || memcmp(node->text, prefix, skip) != 0)
             return fail(problem, "is not one of the allowed words");
         if (node->length == skip)
-            return fail(problem, "names no group");
+            return fail(problem, "lacks the name of a group");
         if (config_text_problem(node, skip + GROUP_MAX_BYTES) ||
             strpbrk(node->text + skip, ": \t,/"))
             return fail(problem, "is not the name of a group");

@@ -123,12 +123,13 @@ static int fill_scalar(struct reader *reader, const yaml_event_t *event, struct 
     return node->text ? 0 : -ENOMEM;
 }
 
-static void refuse(struct config_node *node, const yaml_char_t *anchor, const yaml_char_t *tag)
+static void mark_unsupported(struct config_node *node, const yaml_char_t *anchor,
+                             const yaml_char_t *tag)
 {
     if (anchor)
-        node->refused = "anchors";
+        node->unsupported = "anchors";
     else if (tag)
-        node->refused = "tags";
+        node->unsupported = "tags";
 }
 
 static int read_node(struct reader *reader, const yaml_event_t *event, struct config_node **ret);
@@ -173,22 +174,22 @@ static int read_node(struct reader *reader, const yaml_event_t *event, struct co
 
     switch (event->type) {
     case YAML_SCALAR_EVENT:
-        refuse(node, event->data.scalar.anchor, event->data.scalar.tag);
+        mark_unsupported(node, event->data.scalar.anchor, event->data.scalar.tag);
         r = fill_scalar(reader, event, node);
         break;
     case YAML_SEQUENCE_START_EVENT:
         node->kind = NODE_LIST;
-        refuse(node, event->data.sequence_start.anchor, event->data.sequence_start.tag);
+        mark_unsupported(node, event->data.sequence_start.anchor, event->data.sequence_start.tag);
         r = read_collection(reader, event, node, YAML_SEQUENCE_END_EVENT);
         break;
     case YAML_MAPPING_START_EVENT:
         node->kind = NODE_MAPPING;
-        refuse(node, event->data.mapping_start.anchor, event->data.mapping_start.tag);
+        mark_unsupported(node, event->data.mapping_start.anchor, event->data.mapping_start.tag);
         r = read_collection(reader, event, node, YAML_MAPPING_END_EVENT);
         break;
     default:
         node->kind = NODE_ALIAS;
-        node->refused = "aliases";
+        node->unsupported = "aliases";
         break;
     }
     if (r < 0)

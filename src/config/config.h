@@ -136,7 +136,7 @@ struct config_errors {
     const char *lines[CONFIG_ERRORS_MAX];
     size_t count;
     size_t left_out; /* number of errors beyond CONFIG_ERRORS_MAX */
-    int error;       /* 0, or -ENOMEM: some errors could not be stored */
+    int error;       /* Returns 0, or -ENOMEM: some errors could not be stored */
     struct arena arena;
 };
 

@@ -16,17 +16,18 @@
 /* For example getenv(). An empty variable counts as unset. */
 typedef char *environment_getter(const char *name);
 
-/* Returns the directory of `name` in an XDG base directory: `$variable/name`, or `~/fallback/name`
- * if the variable is unset or relative. Returns 0, -ENOENT ($HOME is unset too) or -ENOMEM. */
+/* Makes the path of `name` in an XDG base directory: `$variable/name`, or `~/fallback/name` if the
+ * variable is unset or relative. Returns 0, -ENOENT ($HOME is unset or relative too) or -ENOMEM.
+ * The caller frees *ret. */
 int paths_xdg(environment_getter *get, const char *variable, const char *fallback, const char *name,
               char **ret);
 
-/* Returns the first of `option` (--state-dir, or NULL), $SONDE_STATE_DIR, $STATE_DIRECTORY,
- * /var/lib/sonde for root, $XDG_STATE_HOME/sonde, ~/.local/state/sonde. Returns 0, -ENOENT (none of
- * these) or -ENOMEM. The caller frees *ret. */
+/* Finds the state directory: the first of `option` (--state-dir, or NULL), $SONDE_STATE_DIR,
+ * $STATE_DIRECTORY, /var/lib/sonde for root, $XDG_STATE_HOME/sonde, ~/.local/state/sonde. Returns
+ * 0, -ENOENT (none of these) or -ENOMEM. The caller frees *ret. */
 int paths_state_dir(const char *option, environment_getter *get, uid_t uid, char **ret);
 
-/* Returns the socket of this user's daemon, the first of: `option` (--socket, or NULL),
+/* Finds the socket of this user's daemon, the first of: `option` (--socket, or NULL),
  * $SONDE_SOCKET, sonde.sock in the state directory that `state_dir_option` (--state-dir, or NULL)
  * or $SONDE_STATE_DIR names, /run/sonde/sonde.sock for root, $XDG_RUNTIME_DIR/sonde/sonde.sock,
  * sonde.sock in the state directory. Returns the same errors as above. */
@@ -41,8 +42,9 @@ struct socket_paths {
     bool is_named;                      /* by --socket or $SONDE_SOCKET: no other is tried */
 };
 
-/* Returns this user's socket, then the system's. If a socket or a state directory is named, returns
- * only that one. Returns 0 or -ENOMEM. */
+/* Finds this user's socket, then the system's. If an option or a variable names a socket or a state
+ * directory, finds only that one. Returns 0 or -ENOMEM. The caller frees *ret with
+ * socket_paths_done(). */
 int paths_sockets(const char *option, const char *state_dir_option, environment_getter *get,
                   uid_t uid, struct socket_paths *ret);
 void socket_paths_done(struct socket_paths *paths);

@@ -414,17 +414,17 @@ static int start_store(struct daemon *daemon)
 static int open_kernel(struct daemon *daemon)
 {
     enum collector_choice choice = daemon->config->collector;
-    struct kernel_refusal *refusal = &daemon->refusal;
+    struct kernel_probe_error *refusal = &daemon->refusal;
 
     if (choice == COLLECTOR_CHOICE_PROCFS) {
-        snprintf(refusal->words, sizeof(refusal->words), "profiler.collector is procfs");
+        snprintf(refusal->text, sizeof(refusal->text), "profiler.collector is procfs");
         return 0;
     }
     int r = kernel_probe_open(&(struct kernel_probe_options){.wants_all = true}, &daemon->kernel,
                               refusal);
     if (r == 0 || choice == COLLECTOR_CHOICE_AUTO)
         return 0;
-    log_fields(LOG_LEVEL_ERROR, "no kernel collector", "cause", refusal->words, "fix",
+    log_fields(LOG_LEVEL_ERROR, "no kernel collector", "cause", refusal->text, "fix",
                "give it what it needs, or set profiler.collector to auto", NULL);
     return r;
 }
@@ -532,9 +532,9 @@ static void report_ready(struct daemon *daemon)
     log_fields(LOG_LEVEL_INFO, "ready", "version", SONDE_VERSION, "socket",
                daemon->options->socket_path, "database", daemon->config->storage_path, "interval",
                interval, "collector", daemon_collector(daemon), "no_kernel_collector",
-               daemon->kernel ? NULL : daemon->refusal.words, "missing",
-               daemon->kernel && kernel_probe_refusal(daemon->kernel)[0]
-                   ? kernel_probe_refusal(daemon->kernel)
+               daemon->kernel ? NULL : daemon->refusal.text, "missing",
+               daemon->kernel && kernel_probe_missing_parts(daemon->kernel)[0]
+                   ? kernel_probe_missing_parts(daemon->kernel)
                    : NULL,
                "forks_and_exits",
                daemon->connector_error ? strerror(-daemon->connector_error)

@@ -31,7 +31,7 @@ struct daemon {
     struct registry *registry;
     struct rules *rules;
     struct kernel_probe *kernel; /* NULL: see `refusal` */
-    struct kernel_refusal refusal;
+    struct kernel_probe_error refusal;
     int connector_error; /* 0, or why there are no lifecycle events */
     struct engine *engine;
     struct bus *bus;

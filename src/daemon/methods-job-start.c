@@ -93,7 +93,7 @@ static void choose_name(struct daemon *daemon, const struct peer *peer,
 {
     const char *job_id = rpc_text(request, "job_id");
 
-    registry_free_name(daemon->registry, job_id, peer->uid, is_taken, into);
+    registry_find_free_name(daemon->registry, job_id, peer->uid, is_taken, into);
     if (strcmp(into, job_id) == 0 || rpc_bool(request, "unique", false))
         return;
     into[0] = '\0';

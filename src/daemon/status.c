@@ -55,7 +55,7 @@ static bool has_part(const struct daemon *daemon, enum kernel_part part)
 /* Why the kernel collector is not used, or which parts of it are missing. */
 static const char *why_not(const struct daemon *daemon)
 {
-    return daemon->kernel ? kernel_probe_refusal(daemon->kernel) : daemon->refusal.words;
+    return daemon->kernel ? kernel_probe_missing_parts(daemon->kernel) : daemon->refusal.text;
 }
 
 static void list_lifecycle(const struct daemon *daemon, struct text_listing *exact,

@@ -5,18 +5,18 @@
 #include "base/human.h"
 #include "base/macros.h"
 
-/* A daemon lets jobs use 85 % of their limit; this is the rest. */
+/* Below this share of free memory no job starts. A daemon, too, stops at 85 % of the limit. */
 #define FREE_SHARE_MIN 0.15
-/* Hardly anything can start below this. */
+/* Below this share the pressure is critical. */
 #define FREE_SHARE_CRITICAL 0.05
 /* All tasks wait for memory half of the time. */
 #define PSI_FULL_CRITICAL 50
-/* The same as a daemon's: when to ask again. */
+/* When to retry; the same delays as a daemon's. */
 #define DELAY_SECONDS          10
 #define DELAY_SECONDS_HIGH     30
 #define DELAY_SECONDS_CRITICAL 60
 
-static void refuse(struct admission *ret, enum pressure level, double delay_seconds)
+static void reject(struct admission *ret, enum pressure level, double delay_seconds)
 {
     ret->allowed = false;
     ret->level = (int)level;
@@ -40,20 +40,20 @@ void admission_without_daemon(const struct snapshot *snapshot,
 
     *ret = (struct admission){.allowed = true, .level = PRESSURE_NONE};
     if (!real_is_known(share)) {
-        refuse(ret, PRESSURE_CRITICAL, DELAY_SECONDS_CRITICAL);
+        reject(ret, PRESSURE_CRITICAL, DELAY_SECONDS_CRITICAL);
         snprintf(ret->reason, sizeof(ret->reason), "the free memory could not be read");
     } else if (psi >= PSI_FULL_CRITICAL) {
-        refuse(ret, PRESSURE_CRITICAL, DELAY_SECONDS_CRITICAL);
+        reject(ret, PRESSURE_CRITICAL, DELAY_SECONDS_CRITICAL);
         snprintf(ret->reason, sizeof(ret->reason), "all tasks wait for memory %.0f %% of the time",
                  psi);
     } else if (share < FREE_SHARE_MIN) {
         bool is_critical = share < FREE_SHARE_CRITICAL;
-        refuse(ret, is_critical ? PRESSURE_CRITICAL : PRESSURE_HIGH,
+        reject(ret, is_critical ? PRESSURE_CRITICAL : PRESSURE_HIGH,
                is_critical ? DELAY_SECONDS_CRITICAL : DELAY_SECONDS_HIGH);
         snprintf(ret->reason, sizeof(ret->reason), "only %s of %s of memory are free",
                  human_mb(&left, free_mb), human_mb(&total, total_mb));
     } else if (is_too_large(estimate, free_mb)) {
-        refuse(ret, PRESSURE_NONE, DELAY_SECONDS);
+        reject(ret, PRESSURE_NONE, DELAY_SECONDS);
         snprintf(ret->reason, sizeof(ret->reason),
                  "jobs of its type need up to %s of memory, and %s of %s are free",
                  human_mb(&needed, estimate->estimated_peak_memory_mb), human_mb(&left, free_mb),

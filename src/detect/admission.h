@@ -3,7 +3,8 @@
 
 #include "detect/pressure.h"
 
-/* `snapshot` needs only the machine's figures; NULL: they could not be read, which refuses.
- * `estimate` is that of the job's type; NULL, or with too little confidence: ignored. */
+/* Decides whether a job may start. `snapshot` needs only the machine's figures; NULL means that
+ * they could not be read, and the job is rejected. `estimate` is that of the job's type; it is
+ * ignored if it is NULL or has too little confidence. */
 void admission_without_daemon(const struct snapshot *snapshot,
                               const struct resource_estimate *estimate, struct admission *ret);

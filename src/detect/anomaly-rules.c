@@ -28,8 +28,8 @@ void anomaly_rules_done(struct anomaly_rules *rules)
     VEC_DONE(&rules->findings);
 }
 
-/* Keeps the first error; the work continues. */
-static void note_error(int *error, int r)
+/* Stores the first error; the caller continues with the rest. */
+static void keep_first_error(int *error, int r)
 {
     if (*error == 0 && r < 0)
         *error = r;
@@ -58,7 +58,7 @@ static int add_finding(struct anomaly_rules *rules, enum anomaly_kind kind,
                     (struct finding){.kind = kind, .subject = subject, .figures = figures});
 }
 
-/* A rule for one process: returns whether it fires, and the figures. */
+/* A rule for one process. Returns whether it fires; if so, sets the figures. */
 typedef bool (*process_rule_fn)(const struct anomaly_rules *rules,
                                 const struct process_metric *process,
                                 struct process_history *history, struct finding_figures *ret);
@@ -136,7 +136,7 @@ static bool check_leak(const struct anomaly_rules *rules _unused_,
 {
     const struct rss_leak *leak = &history->rss.leak;
 
-    if (!leak->is_one)
+    if (!leak->is_leak)
         return false;
     *ret = (struct finding_figures){
         .severity = SEVERITY_MEDIUM,
@@ -181,8 +181,8 @@ static bool is_waiting(const struct anomaly_rules *rules, const struct process_m
 }
 
 /* Updates the history before the rules are checked. */
-static int follow(struct anomaly_rules *rules, const struct process_metric *process,
-                  struct process_history *history)
+static int update_history(struct anomaly_rules *rules, const struct process_metric *process,
+                          struct process_history *history)
 {
     const struct detect_numbers *numbers = &rules->numbers;
     int error = 0;
@@ -193,9 +193,9 @@ static int follow(struct anomaly_rules *rules, const struct process_metric *proc
     streak_update(&history->zombie, process->state == 'Z', rules->now_ns);
     if (history->zombie.snapshots >= numbers->zombie_snapshots &&
         streak_has_lasted(&history->zombie, rules->now_ns, numbers->zombie_ns))
-        note_error(&error, VEC_PUSH(&rules->zombies, process));
-    note_error(&error, rss_history_add(&history->rss, process->rss_mb, rules->now_ns, numbers,
-                                       &rules->scratch));
+        keep_first_error(&error, VEC_PUSH(&rules->zombies, process));
+    keep_first_error(&error, rss_history_add(&history->rss, process->rss_mb, rules->now_ns, numbers,
+                                             &rules->scratch));
     return error;
 }
 
@@ -204,22 +204,22 @@ static int check_process(struct anomaly_rules *rules, const struct process_metri
     const struct detect_numbers *numbers = &rules->numbers;
     struct finding_figures figures;
     struct process_history *history =
-        process_histories_see(&rules->histories, process, rules->now_ns, numbers);
+        process_histories_update(&rules->histories, process, rules->now_ns, numbers);
 
     if (!history)
         return -ENOMEM;
-    int error = follow(rules, process, history);
+    int error = update_history(rules, process, history);
     for (size_t i = 0; i < ARRAY_SIZE(process_rules); i++)
         if (process_rules[i].check(rules, process, history, &figures))
-            note_error(&error,
-                       add_finding(rules, process_rules[i].kind, subject_of(process), figures));
+            keep_first_error(
+                &error, add_finding(rules, process_rules[i].kind, subject_of(process), figures));
     /* After the rules: the current snapshot is not its own baseline. */
-    const struct rss_sighting seen = {.mb = process->rss_mb,
+    const struct rss_sample sample = {.mb = process->rss_mb,
                                       .is_waiting = is_waiting(rules, process),
                                       .ns = rules->now_ns,
                                       .window_ns = rules->window_ns,
-                                      .is_remembered = rules->is_remembered};
-    note_error(&error, rss_window_add(&history->window, &seen, numbers));
+                                      .is_baseline = rules->is_baseline};
+    keep_first_error(&error, rss_window_add(&history->window, &sample, numbers));
     return error;
 }
 
@@ -236,15 +236,15 @@ static bool is_below(const struct anomaly_rules *rules, const struct process_met
         if (ppid == ancestor)
             return true;
         const struct process_history *parent = process_histories_find_pid(&rules->histories, ppid);
-        if (!parent || !process_history_is_there(&rules->histories, parent))
+        if (!parent || !process_history_is_current(&rules->histories, parent))
             return false;
         ppid = parent->ppid;
     }
     return false;
 }
 
-/* One finding each; the zombies of a job, and those below sonde without a job, form one episode,
- * which counts them. */
+/* Adds one finding for each zombie of a job, and for each zombie below sonde without a job. All
+ * zombies of a job form one episode, and so do those without a job. */
 static int check_zombies(struct anomaly_rules *rules, const struct snapshot *snapshot)
 {
     int error = 0;
@@ -259,7 +259,7 @@ static int check_zombies(struct anomaly_rules *rules, const struct snapshot *sna
                                                 .threshold = 1,
                                                 .of = REAL_UNKNOWN,
                                                 .seconds = REAL_UNKNOWN};
-        note_error(&error, add_finding(rules, ANOMALY_ZOMBIE, subject_of(zombie), figures));
+        keep_first_error(&error, add_finding(rules, ANOMALY_ZOMBIE, subject_of(zombie), figures));
     }
     return error;
 }
@@ -284,8 +284,8 @@ static int check_pressure(struct anomaly_rules *rules, const struct snapshot *sn
     return add_finding(rules, ANOMALY_MEMORY_PRESSURE, machine, figures);
 }
 
-/* The owner of a process that is usually gone by now: from the event, from its history, or from
- * other processes of its run. */
+/* Returns the owner of a killed process, which is usually gone by now: from the event, from its
+ * history, or from other processes of its run. */
 static int64_t find_owner(const struct anomaly_rules *rules, const struct snapshot *snapshot,
                           const struct process_event *event)
 {
@@ -325,8 +325,8 @@ static int add_oom(struct anomaly_rules *rules, const struct snapshot *snapshot,
     return add_finding(rules, ANOMALY_OOM_KILL, subject, figures);
 }
 
-/* A new program starts a new history. */
-static void forget_program(struct anomaly_rules *rules, int64_t pid)
+/* After an exec, the memory of the former program does not count. */
+static void restart_history(struct anomaly_rules *rules, int64_t pid)
 {
     struct process_history *history = process_histories_find_pid(&rules->histories, pid);
 
@@ -336,7 +336,7 @@ static void forget_program(struct anomaly_rules *rules, int64_t pid)
     rss_history_restart(&history->rss, &rules->numbers);
 }
 
-static int follow_events(struct anomaly_rules *rules, const struct detect_input *input)
+static int apply_events(struct anomaly_rules *rules, const struct detect_input *input)
 {
     size_t count = input->events ? input->events->count : 0;
     int error = 0;
@@ -344,23 +344,24 @@ static int follow_events(struct anomaly_rules *rules, const struct detect_input 
     for (size_t i = 0; i < count; i++) {
         const struct process_event *event = &input->events->items[i];
         if (event->event_type == EVENT_OOM)
-            note_error(&error, add_oom(rules, input->snapshot, event));
+            keep_first_error(&error, add_oom(rules, input->snapshot, event));
         else if (event->event_type == EVENT_EXEC)
-            forget_program(rules, event->pid);
+            restart_history(rules, event->pid);
     }
     return error;
 }
 
-static void remember_snapshot(struct anomaly_rules *rules)
+/* Decides whether the current snapshot is kept for baselines: at most `spike_points` in a window.
+ */
+static void choose_baseline(struct anomaly_rules *rules)
 {
     uint64_t apart_ns = rules->window_ns / rules->numbers.spike_points;
 
-    rules->is_remembered =
-        !rules->has_remembered || rules->now_ns - rules->remembered_ns >= apart_ns;
-    if (!rules->is_remembered)
+    rules->is_baseline = !rules->has_baseline || rules->now_ns - rules->baseline_ns >= apart_ns;
+    if (!rules->is_baseline)
         return;
-    rules->has_remembered = true;
-    rules->remembered_ns = rules->now_ns;
+    rules->has_baseline = true;
+    rules->baseline_ns = rules->now_ns;
 }
 
 int anomaly_rules_apply(struct anomaly_rules *rules, const struct detect_input *input)
@@ -369,14 +370,14 @@ int anomaly_rules_apply(struct anomaly_rules *rules, const struct detect_input *
 
     rules->findings.count = rules->zombies.count = 0;
     rules->now_ns = MAX(rules->now_ns, input->mono_ns);
-    remember_snapshot(rules);
-    int error = follow_events(rules, input);
+    choose_baseline(rules);
+    int error = apply_events(rules, input);
 
     process_histories_begin(&rules->histories);
     for (size_t i = 0; i < processes->count; i++)
-        note_error(&error, check_process(rules, &processes->items[i]));
+        keep_first_error(&error, check_process(rules, &processes->items[i]));
     process_histories_end(&rules->histories);
-    note_error(&error, check_zombies(rules, input->snapshot));
-    note_error(&error, check_pressure(rules, input->snapshot));
+    keep_first_error(&error, check_zombies(rules, input->snapshot));
+    keep_first_error(&error, check_pressure(rules, input->snapshot));
     return error;
 }

@@ -1,6 +1,6 @@
-/* The first stage: makes findings from a snapshot, the history of its processes and the events
- * since the last one. One pass over the processes with one lookup each; allocates nothing while
- * there is nothing new. */
+/* The first stage of detection: makes findings from a snapshot, the history of its processes and
+ * the events since the last snapshot. It makes one pass over the processes, with one lookup each,
+ * and allocates memory only for new processes and findings. */
 #pragma once
 
 #include "detect/detector.h"
@@ -15,9 +15,9 @@ struct anomaly_rules {
     uint64_t runaway_ns; /* of runaway_process */
 
     uint64_t now_ns;
-    bool has_remembered;
-    uint64_t remembered_ns; /* of the last snapshot used for baselines */
-    bool is_remembered;     /* the current one is used as well */
+    bool has_baseline;
+    uint64_t baseline_ns; /* time of the last snapshot that is kept for baselines */
+    bool is_baseline;     /* the current snapshot is kept as well */
 
     struct process_histories histories;
     struct leak_scratch scratch;
@@ -30,5 +30,6 @@ void anomaly_rules_init(struct anomaly_rules *rules, const struct anomaly_config
 void anomaly_rules_done(struct anomaly_rules *rules);
 void anomaly_rules_configure(struct anomaly_rules *rules, const struct anomaly_config *config);
 
-/* Puts the findings into `rules->findings`. 0, or -ENOMEM: then some may be missing. */
+/* Replaces `rules->findings` by the findings of this snapshot. Returns 0, or -ENOMEM: then some may
+ * be missing. */
 int anomaly_rules_apply(struct anomaly_rules *rules, const struct detect_input *input);

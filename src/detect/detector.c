@@ -58,11 +58,11 @@ int detector_check(struct detector *detector, const struct detect_input *input, 
                                          .now_ns = rules->now_ns,
                                          .timestamp = input->snapshot->timestamp};
     int episodes_error = episodes_apply(&detector->episodes, &found);
-    int telling_error = episodes_report(&detector->episodes, arena, ret);
+    int report_error = episodes_report(&detector->episodes, arena, ret);
 
     if (rules_error < 0)
         return rules_error;
-    return episodes_error < 0 ? episodes_error : telling_error;
+    return episodes_error < 0 ? episodes_error : report_error;
 }
 
 int detector_list_open(const struct detector *detector, struct arena *arena,

@@ -1,9 +1,9 @@
-/* Detects anomalies in two pure stages: rules make findings from a snapshot, the history of its
- * processes and the events since; findings make episodes that open, change and clear.
+/* Detects anomalies in two pure stages. Rules make findings from a snapshot, the history of its
+ * processes and the events since the last snapshot. Findings make episodes, which open, change and
+ * clear.
  *
- * No clock and no I/O: time comes with each snapshot, on the monotonic clock. The history of a
- * process is found by its identity, bounded, and dropped with the process. docs/ANOMALIES.md
- * describes the rules. */
+ * No clock and no I/O: each snapshot brings its time on the monotonic clock. The history of a
+ * process is bounded, and is dropped with the process. docs/ANOMALIES.md describes the rules. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 struct detector;
 
-/* The configuration is copied. 0 or -ENOMEM. */
+/* Creates a detector with a copy of the configuration. Returns 0 or -ENOMEM. */
 int detector_new(const struct anomaly_config *config, struct detector **ret);
 void detector_free(struct detector *detector);
 
@@ -28,20 +28,20 @@ struct detect_input {
     const struct process_event_list *events; /* since the last one; NULL: none */
 };
 
-/* Lists the changes: episodes that opened (is_opening), got worse, or cleared (cleared_at), in this
- * order. Texts and the list are placed in `arena`. 0, or -ENOMEM: then some may be missing (`ret`
- * is still valid, perhaps empty), and the next call reports them. The timestamp, anomaly_type, pid
- * and run_id identify an episode from its opening to its clearing. */
+/* Checks a snapshot. Lists the changes: episodes that opened (is_opening), got worse, or cleared
+ * (cleared_at), in this order. `arena` owns the list and its texts. Returns 0, or -ENOMEM: then
+ * changes may be missing (`ret` is still valid, perhaps empty), and the next call reports them. The
+ * timestamp, anomaly_type, pid and run_id identify an episode from its opening to its clearing. */
 int detector_check(struct detector *detector, const struct detect_input *input, struct arena *arena,
                    struct anomaly_list *ret);
 
-/* The open episodes, oldest first. 0 or -ENOMEM. */
+/* Lists the open episodes, oldest first. Returns 0 or -ENOMEM. */
 int detector_list_open(const struct detector *detector, struct arena *arena,
                        struct anomaly_list *ret);
 size_t detector_open_count(const struct detector *detector);
 
-/* Whether the process is part of an open episode. */
+/* Returns whether the process is part of an open episode. */
 bool detector_is_in_episode(const struct detector *detector, pid_t pid, uint64_t start_ticks);
 
-/* A run is over: its episodes clear at the next check. */
+/* Call it when a run has ended: its episodes clear at the next check. */
 void detector_end_run(struct detector *detector, const char *run_id);

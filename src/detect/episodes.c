@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/utf8.h"
 
@@ -28,7 +29,7 @@ struct episode {
     enum anomaly_kind kind;
     bool is_folded;
     double timestamp;
-    int64_t pid; /* of the worst finding at the opening, as are the next four */
+    int64_t pid; /* this and the next four are those of the worst finding at the opening */
     int64_t uid;
     int64_t sheet_num;
     char *job_id;
@@ -67,16 +68,13 @@ static uint64_t process_key(enum anomaly_kind kind, int64_t pid)
     return (uint64_t)pid << 4 | (uint64_t)kind;
 }
 
-/* A process is in at most one episode of a kind. A finding without a pid belongs to its run, by a
- * hash (FNV-1a) above all pids, or to the machine. */
+/* A process is in at most one episode of a kind. A finding without a pid belongs to its run or to
+ * the machine: its key is a hash of the run id, which is larger than all pids. */
 static uint64_t member_key(enum anomaly_kind kind, const struct finding_subject *subject)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-
     if (int_is_known(subject->pid))
         return process_key(kind, subject->pid);
-    for (const char *at = subject->run_id ? subject->run_id : ""; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001B3);
+    uint64_t hash = hash_text(subject->run_id ? subject->run_id : "");
     return process_key(kind, (int64_t)(hash | UINT64_C(1) << 59));
 }
 
@@ -87,7 +85,7 @@ static void remove_member(struct episodes *episodes, struct episode_member *memb
     free(member);
 }
 
-static void note_pid(struct episode *episode, int64_t pid)
+static void add_pid(struct episode *episode, int64_t pid)
 {
     size_t named = MIN(episode->pid_count, (size_t)PIDS_NAMED);
 
@@ -117,7 +115,7 @@ static int add_member(struct episodes *episodes, struct episode *episode,
                                       .start_ticks = subject->start_ticks,
                                       .is_process = subject->is_process};
     TAILQ_INSERT_TAIL(&episode->members, member, neighbours);
-    note_pid(episode, subject->pid);
+    add_pid(episode, subject->pid);
     *ret = member;
     return 0;
 }
@@ -131,7 +129,8 @@ static void episode_free(struct episode *episode)
     free(episode);
 }
 
-static bool folds(const struct finding *finding)
+/* Returns whether findings of this kind and run share one episode. */
+static bool shares_episode(const struct finding *finding)
 {
     return finding->subject.run_id || finding->kind == ANOMALY_ZOMBIE;
 }
@@ -166,7 +165,7 @@ static int open_episode(struct episodes *episodes, const struct finding *finding
     if (!episode)
         return -ENOMEM;
     episode->kind = finding->kind;
-    episode->is_folded = folds(finding);
+    episode->is_folded = shares_episode(finding);
     episode->timestamp = timestamp;
     episode->worst = (struct finding_figures){.severity = SEVERITY_UNKNOWN, .value = REAL_UNKNOWN};
     TAILQ_INIT(&episode->members);
@@ -201,7 +200,7 @@ static void remove_episode(struct episodes *episodes, struct episode *episode)
 
 /* ---- findings ---- */
 
-/* The member of the finding, if it is still the same process in the same run. */
+/* Returns the member of the finding, if it is still the same process in the same run. */
 static struct episode_member *find_member(struct episodes *episodes, const struct finding *finding)
 {
     const struct finding_subject *subject = &finding->subject;
@@ -214,10 +213,10 @@ static struct episode_member *find_member(struct episodes *episodes, const struc
     return NULL;
 }
 
-static int join(struct episodes *episodes, const struct finding *finding, double timestamp,
-                struct episode_member **ret)
+static int join_episode(struct episodes *episodes, const struct finding *finding, double timestamp,
+                        struct episode_member **ret)
 {
-    struct episode *episode = folds(finding) ? find_folded(episodes, finding) : NULL;
+    struct episode *episode = shares_episode(finding) ? find_folded(episodes, finding) : NULL;
     bool is_new = !episode;
     int r = is_new ? open_episode(episodes, finding, timestamp, &episode) : 0;
 
@@ -231,11 +230,11 @@ static int join(struct episodes *episodes, const struct finding *finding, double
     return r;
 }
 
-static int note_finding(struct episodes *episodes, const struct episodes_input *input,
-                        const struct finding *finding)
+static int apply_finding(struct episodes *episodes, const struct episodes_input *input,
+                         const struct finding *finding)
 {
     struct episode_member *member = find_member(episodes, finding);
-    int r = member ? 0 : join(episodes, finding, input->timestamp, &member);
+    int r = member ? 0 : join_episode(episodes, finding, input->timestamp, &member);
 
     if (r < 0)
         return r;
@@ -271,7 +270,8 @@ static void append_firing_pids(const struct episode *episode, uint64_t snapshot,
     append_pids(pids, named, episode->firing, out);
 }
 
-/* The name in the description: the pids of zombies, otherwise the worst process. */
+/* Sets the name that the description begins with: the pids of zombies, otherwise the worst process.
+ */
 static int name_worst(struct episodes *episodes, struct episode *episode, uint64_t snapshot)
 {
     struct text *name = &episodes->scratch;
@@ -285,8 +285,8 @@ static int name_worst(struct episodes *episodes, struct episode *episode, uint64
     return text_error(name);
 }
 
-/* In a run, its owner: the description may name processes of several users. A run that is over is
- * known only by the event. */
+/* Returns the owner of an episode. In a run it is the run's owner, because the description may name
+ * processes of several users. For a run that has ended, only the event states the owner. */
 static int64_t find_owner(const struct job_usage_list *jobs, const struct finding_subject *subject)
 {
     if (!subject->run_id)
@@ -297,7 +297,8 @@ static int64_t find_owner(const struct job_usage_list *jobs, const struct findin
     return subject->uid;
 }
 
-/* 0, or -ENOMEM: then its name may be truncated. */
+/* Makes the worst finding of this snapshot the worst of the episode, if it is. Returns 0, or
+ * -ENOMEM: then the name of the episode may be truncated. */
 static int update_worst(struct episodes *episodes, struct episode *episode,
                         const struct episodes_input *input)
 {
@@ -363,7 +364,7 @@ int episodes_apply(struct episodes *episodes, const struct episodes_input *input
         episode->firing = 0;
     }
     for (size_t i = 0; i < input->findings->count; i++) {
-        int r = note_finding(episodes, input, &input->findings->items[i]);
+        int r = apply_finding(episodes, input, &input->findings->items[i]);
         error = error ? error : r;
     }
     TAILQ_FOREACH (episode, &episodes->by_age, by_age) {

@@ -1,10 +1,10 @@
-/* The second stage: findings of consecutive snapshots become episodes, which open once, are
- * reported again when they get worse, and clear once.
+/* The second stage of detection: findings of consecutive snapshots become episodes. An episode
+ * opens once, is reported again when it gets worse, and clears once.
  *
- * Findings of one kind in one run are one episode, as are zombies below sonde without a run;
- * otherwise an episode is about one process, or the machine. Its members are the processes that
- * fired in it. A member leaves when it is gone or has not fired for a while; the episode clears
- * with the last one.
+ * Findings of one kind in one run share one episode, and so do zombies below sonde without a run.
+ * Any other episode is about one process, or the machine. The members of an episode are the
+ * processes for which its rule has fired. A member leaves when it is gone or when the rule has not
+ * fired for a while; the episode clears when its last member leaves.
  *
  * The identity of an episode (time of opening, kind, pid and run) never changes. */
 #pragma once
@@ -24,10 +24,9 @@ TAILQ_HEAD(episode_queue, episode);
 
 struct episodes {
     struct detect_numbers numbers;
-    uint64_t
-        clear_ns; /* a member that has not fired for this long, and for quiet_snapshots, leaves */
-    struct episode_queue by_age; /* oldest first; with cleared ones until they are reported */
-    struct episode_queue folded; /* open ones of runs, and of zombies below sonde */
+    uint64_t clear_ns; /* a member leaves after this time, and quiet_snapshots, without firing */
+    struct episode_queue by_age; /* oldest first; includes cleared ones until they are reported */
+    struct episode_queue folded; /* open episodes that several processes share */
     size_t open_count;
     struct map members; /* by pid and kind */
     struct text scratch;
@@ -47,16 +46,17 @@ struct episodes_input {
     double timestamp;
 };
 
-/* 0, or -ENOMEM: then some findings may be ignored. */
+/* Opens, updates and clears episodes. Returns 0, or -ENOMEM: then some findings may be ignored. */
 int episodes_apply(struct episodes *episodes, const struct episodes_input *input);
 
-/* Lists what was not reported yet: openings, changes, clearings. On -ENOMEM `ret` is empty, and the
- * next call reports all of it. */
+/* Lists the openings, changes and clearings that were not reported yet. Returns 0, or -ENOMEM: then
+ * `ret` is empty, and the next call reports all of them. */
 int episodes_report(struct episodes *episodes, struct arena *arena, struct anomaly_list *ret);
 
-/* 0 or -ENOMEM. */
+/* Lists the open episodes, oldest first. Returns 0 or -ENOMEM. */
 int episodes_list_open(const struct episodes *episodes, struct arena *arena,
                        struct anomaly_list *ret);
+/* Returns whether the process is a member of an open episode. */
 bool episodes_have(const struct episodes *episodes, int64_t pid, uint64_t start_ticks);
-/* The episodes of the run clear at the next episodes_apply(). */
+/* Call it when a run has ended: its episodes clear at the next episodes_apply(). */
 void episodes_end_run(struct episodes *episodes, const char *run_id);

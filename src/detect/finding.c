@@ -7,7 +7,7 @@
 
 /* A command line in a description: enough to distinguish processes. */
 #define COMMAND_COLUMNS 60
-/* Bytes of it that are read: zero-width characters take no columns. */
+/* A limit in bytes as well, because zero-width characters take no columns. */
 #define COMMAND_BYTES 160
 
 typedef void (*describe_fn)(const char *name, const struct finding_figures *figures,
@@ -62,7 +62,7 @@ static void describe_oom(const char *name, const struct finding_figures *figures
 {
     struct human peak;
 
-    text_printf(out, "%s was killed by the kernel for want of memory", name);
+    text_printf(out, "%s was killed by the kernel because memory ran out", name);
     if (real_is_known(figures->value))
         text_printf(out, ", when it had %s", human_mb(&peak, figures->value));
 }
@@ -125,7 +125,7 @@ void finding_name_subject(const struct finding_subject *subject, struct text *ou
 {
     char command[COMMAND_BYTES] = "";
 
-    /* Without an owner all users can read it, but not the command line. */
+    /* All users can read a finding without an owner, but they may not see command lines. */
     if (subject->command && int_is_known(subject->uid))
         utf8_clean(command, sizeof(command), subject->command, strlen(subject->command));
     text_append_visible(out, command, strlen(command), COMMAND_COLUMNS);

@@ -1,5 +1,5 @@
-/* A rule that fired in one snapshot: the output of the first stage. Texts belong to the snapshot
- * and the events. */
+/* A finding: a rule that fired in one snapshot, the output of the first stage. The snapshot and the
+ * events own its texts. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,14 +21,14 @@ enum anomaly_kind {
     ANOMALY_KINDS,
 };
 
-/* `memory_spike` and so on. */
+/* Returns the name of a kind, such as `memory_spike`. */
 const char *anomaly_kind_name(enum anomaly_kind kind);
 
-/* The process that it is about. */
+/* The process that a finding is about, or the machine. */
 struct finding_subject {
     int64_t pid; /* INT_UNKNOWN: the machine */
     uint64_t start_ticks;
-    bool is_process; /* in the snapshot, so that it can go away */
+    bool is_process; /* it is in the snapshot; later snapshots show whether it is gone */
     int64_t uid;
     const char *command;
     const char *job_id;
@@ -41,7 +41,7 @@ struct finding_figures {
     int severity; /* enum severity */
     double value;
     double threshold;
-    double of;      /* what the value grew from or is part of; unknown: nothing */
+    double of; /* the value before the growth, or the total that it is part of; may be unknown */
     double seconds; /* duration; unknown: irrelevant */
 };
 
@@ -53,17 +53,17 @@ struct finding {
 
 struct finding_list VEC(struct finding);
 
-/* Whether `value` is worse than `other` by more than `factor` (1: at all). An unknown value is the
- * least bad. */
+/* Returns whether `value` is worse than `other` by at least `factor` (1: worse at all). An unknown
+ * value is never worse. */
 bool finding_value_is_worse(enum anomaly_kind kind, double value, double other, double factor);
 
-/* By severity, then by value. */
+/* Returns whether `figures` are worse than `other`, by severity and then by value. */
 bool finding_is_worse(enum anomaly_kind kind, const struct finding_figures *figures,
                       const struct finding_figures *other);
 
-/* "python3 train.py (pid 4711)": printable, bounded. */
+/* Appends the name of the process, escaped and cut: "python3 train.py (pid 4711)". */
 void finding_name_subject(const struct finding_subject *subject, struct text *out);
 
-/* "[name] grew from 210.0 MB to 2.10 GB in 30.00 s". */
+/* Appends the description of a finding: "[name] grew from 210.0 MB to 2.10 GB in 30.00 s". */
 void finding_describe(enum anomaly_kind kind, const char *name,
                       const struct finding_figures *figures, struct text *out);

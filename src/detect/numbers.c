@@ -21,7 +21,7 @@ const struct detect_numbers detect_numbers_default = {
     .fd_critical_ratio = 0.95,
 
     /* 4 s: every snapshot at the default interval of 5 s, so that ten minutes are 120 points. From
-     * the first thinning on there are 64 to 128 points, whatever the interval. */
+     * the first thinning on there are 64 to 128 points, for any interval. */
     .leak_points_max = 128,
     .leak_points_min = 60,
     .leak_span_ns = 600 * NS_PER_SEC,

@@ -9,40 +9,43 @@
 
 struct detect_numbers {
     /* memory_spike */
-    unsigned spike_points;        /* snapshots kept of a window, at most one more */
-    double spike_critical_factor; /* times the threshold */
-    uint64_t still_ns;            /* the start is over when a process has waited this long, … */
-    double still_cpu_pct;         /* … with less CPU than this … */
-    double still_ratio;           /* … and RSS within this ratio */
+    unsigned spike_points; /* snapshots that a window keeps; there may be one more */
+    double
+        spike_critical_factor; /* from this multiple of the threshold on, the spike is critical */
+    /* The start of a process is over when, for still_ns, it has waited with less CPU than
+     * still_cpu_pct and its RSS has changed by at most still_ratio. */
+    uint64_t still_ns;
+    double still_cpu_pct;
+    double still_ratio;
 
     /* zombie */
-    unsigned zombie_snapshots; /* in a row */
-    uint64_t zombie_ns;        /* … and from the first to the last of them */
+    unsigned zombie_snapshots; /* consecutive snapshots that must show the zombie … */
+    uint64_t zombie_ns;        /* … over at least this time */
 
     /* fd_exhaustion */
-    int64_t
-        fd_small_limit; /* up to this limit, the configured number applies as well as the ratio */
-    double fd_critical_ratio;
+    int64_t fd_small_limit;   /* up to this limit, the configured number applies, too */
+    double fd_critical_ratio; /* from this share of the limit on, it is critical */
 
     /* memory_leak */
-    size_t leak_points_max;   /* kept */
-    size_t leak_points_min;   /* needed for a result, at most half of the above */
-    uint64_t leak_span_ns;    /* that they must cover */
+    size_t leak_points_max;   /* number of points that are kept */
+    size_t leak_points_min;   /* number that a result needs; at most half of leak_points_max */
+    uint64_t leak_span_ns;    /* time that the points must cover */
     uint64_t leak_period_ns;  /* between two points, at first; doubled when there is no room */
-    double leak_growth_mb;    /* over the span … */
+    double leak_growth_mb;    /* smallest growth over that time … */
     double leak_growth_ratio; /* … and as a share of the first point */
-    double leak_tau;          /* Kendall's τ-a */
+    double leak_tau;          /* smallest Kendall's τ-a */
 
     /* stuck_process */
     uint64_t stuck_ns;
 
     /* episodes */
-    unsigned quiet_snapshots; /* without firing, and for clear_seconds: it ends */
+    unsigned
+        quiet_snapshots; /* a member leaves after this many, and clear_seconds, without firing */
     double worse_factor; /* a value worse than the last report by this factor is reported again */
 };
 
 extern const struct detect_numbers detect_numbers_default;
 
-/* detector_new() with other numbers, which are copied. */
+/* Does the same as detector_new() with other numbers, which are copied. For tests. */
 int detector_new_with(const struct anomaly_config *config, const struct detect_numbers *numbers,
                       struct detector **ret);

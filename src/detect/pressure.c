@@ -8,18 +8,19 @@
 #include "base/text.h"
 #include "base/utf8.h"
 
-/* The share of `auto`; the rest is for other processes. */
+/* The share that `auto` means; the rest is for other processes. */
 #define AUTO_SHARE 0.8
-/* Of the memory limit, above which no new job is accepted. */
+/* Above this share of the memory limit, no new job is accepted. */
 #define ACCEPT_MEMORY_RATIO 0.85
-/* Of the process limit, above which nothing starts. */
+/* Above this share of the process limit, neither a job nor a step starts. */
 #define PROCESS_RATIO 0.8
-/* A refused job waits at least this long, even without pressure. */
-#define ASK_AGAIN_SECONDS 10
-/* Of a reported name. */
+/* A rejected job waits at least this long, even without pressure. */
+#define RETRY_SECONDS 10
+/* Width of a reported name in a reason. */
 #define NAME_COLUMNS 40
 
-/* Where a level begins: above (memory) or at (PSI); and the delay of a step. */
+/* A level begins above this share of the memory limit, or at this PSI value. A step waits for the
+ * delay. */
 static const struct level {
     double memory_ratio;
     double psi_full_avg10;
@@ -172,43 +173,44 @@ static void describe_rate_limit(const struct pressure_limits *limits _unused_,
 {
     struct human left;
 
-    text_append_string(out, "a rate limit");
     if (input->rate_limit_name && input->rate_limit_name[0]) {
-        text_append_string(out, " of ");
+        text_append_string(out, "the rate limit of ");
         text_append_visible(out, input->rate_limit_name, strlen(input->rate_limit_name),
                             NAME_COLUMNS);
+    } else {
+        text_append_string(out, "a rate limit");
     }
-    text_printf(out, " holds for another %s", human_duration(&left, input->rate_limited_seconds));
+    text_printf(out, " applies for another %s", human_duration(&left, input->rate_limited_seconds));
 }
 
-/* The first of those that give the highest level is the reason. Nothing but the first can be asked
- * after a failed probe. */
+/* The first cause that gives the highest level is the reason. After a failed probe only the first
+ * one is valid: it gives the highest level, which ends the search. */
 static const struct cause {
     enum pressure (*level)(const struct pressure_limits *limits,
                            const struct pressure_input *input);
-    void (*say)(const struct pressure_limits *limits, const struct pressure_input *input,
-                struct text *out);
+    void (*describe)(const struct pressure_limits *limits, const struct pressure_input *input,
+                     struct text *out);
 } causes[] = {
     {level_of_probe, describe_probe},           {level_of_memory, describe_memory},
     {level_of_processes, describe_processes},   {level_of_psi, describe_psi},
     {level_of_rate_limit, describe_rate_limit},
 };
 
-/* NULL: no pressure. */
+/* Returns the strongest cause, or NULL if there is no pressure. */
 static const struct cause *find_cause(const struct pressure_limits *limits,
                                       const struct pressure_input *input, enum pressure *ret_level)
 {
-    const struct cause *heaviest = NULL;
+    const struct cause *strongest = NULL;
 
     *ret_level = PRESSURE_NONE;
     for (size_t i = 0; i < ARRAY_SIZE(causes) && *ret_level < PRESSURE_CRITICAL; i++) {
         enum pressure level = causes[i].level(limits, input);
         if (level > *ret_level) {
             *ret_level = level;
-            heaviest = &causes[i];
+            strongest = &causes[i];
         }
     }
-    return heaviest;
+    return strongest;
 }
 
 enum pressure pressure_level(const struct pressure_limits *limits,
@@ -222,28 +224,29 @@ enum pressure pressure_level(const struct pressure_limits *limits,
 
 /* ---- admission ---- */
 
-/* Without memory it is truncated. */
-static void set_reason(struct admission *admission, const struct text *words)
+/* If memory ran out, the reason is truncated. */
+static void set_reason(struct admission *admission, const struct text *reason)
 {
-    utf8_clean(admission->reason, sizeof(admission->reason), text_string(words), words->length);
+    utf8_clean(admission->reason, sizeof(admission->reason), text_string(reason), reason->length);
 }
 
 void pressure_can_start_sheet(const struct pressure_limits *limits,
                               const struct pressure_input *input, struct admission *ret)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text reason = {0};
     enum pressure level;
-    const struct cause *heaviest = find_cause(limits, input, &level);
+    const struct cause *strongest = find_cause(limits, input, &level);
 
-    if (heaviest)
-        heaviest->say(limits, input, &words);
+    if (strongest)
+        strongest->describe(limits, input, &reason);
     *ret = (struct admission){.allowed = level < PRESSURE_CRITICAL,
                               .delay_seconds = levels[level].delay_seconds,
                               .level = level};
-    set_reason(ret, &words);
+    set_reason(ret, &reason);
 }
 
-/* Whether the estimate has enough confidence and exceeds the free memory; appends the reason. */
+/* Returns whether the estimate has enough confidence and exceeds the free memory. If so, appends
+ * the reason. */
 static bool is_too_large(const struct pressure_limits *limits, const struct pressure_input *input,
                          const struct resource_estimate *estimate, struct text *out)
 {
@@ -259,10 +262,10 @@ static bool is_too_large(const struct pressure_limits *limits, const struct pres
     return true;
 }
 
-/* Whether it is refused; says why. Less refuses a job than holds up a step: pressure that passes by
- * itself does not. */
-static bool is_refused(const struct pressure_limits *limits, const struct pressure_input *input,
-                       const struct resource_estimate *estimate, struct text *out)
+/* Returns whether a job is rejected; if so, appends the reason. Pressure that passes by itself
+ * (PSI, a rate limit) delays a step, but does not reject a job. */
+static bool is_rejected(const struct pressure_limits *limits, const struct pressure_input *input,
+                        const struct resource_estimate *estimate, struct text *out)
 {
     if (has_failed(limits, input)) {
         describe_probe(limits, input, out);
@@ -283,17 +286,17 @@ void pressure_should_accept_job(const struct pressure_limits *limits,
                                 const struct pressure_input *input,
                                 const struct resource_estimate *estimate, struct admission *ret)
 {
-    _cleanup_text_ struct text words = {0};
+    _cleanup_text_ struct text reason = {0};
     enum pressure level;
-    const struct cause *heaviest = find_cause(limits, input, &level);
-    bool refused = is_refused(limits, input, estimate, &words);
+    const struct cause *strongest = find_cause(limits, input, &level);
+    bool rejected = is_rejected(limits, input, estimate, &reason);
 
-    if (!refused && heaviest)
-        heaviest->say(limits, input, &words);
+    if (!rejected && strongest)
+        strongest->describe(limits, input, &reason);
     *ret = (struct admission){
-        .allowed = !refused,
-        .delay_seconds = refused ? MAX(levels[level].delay_seconds, (double)ASK_AGAIN_SECONDS) : 0,
+        .allowed = !rejected,
+        .delay_seconds = rejected ? MAX(levels[level].delay_seconds, (double)RETRY_SECONDS) : 0,
         .level = level,
     };
-    set_reason(ret, &words);
+    set_reason(ret, &reason);
 }

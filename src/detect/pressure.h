@@ -5,8 +5,8 @@
 #include "model/estimate.h"
 #include "model/snapshot.h"
 
-/* With `auto` resolved: 80 % of the effective memory and of the pids limit. If these are unknown,
- * so is the limit, and the probe counts as failed. */
+/* The configured limits, where `auto` is 80 % of the effective memory and of the pids limit. If
+ * these are unknown, so is the limit, and no job or step is admitted. */
 struct pressure_limits {
     double max_memory_mb;
     int64_t max_processes;
@@ -24,7 +24,8 @@ struct pressure_input {
     bool has_failed;              /* nothing could be read */
 };
 
-/* From a snapshot of all processes; NULL: none yet, or the last collection failed. */
+/* Adds up the figures of a snapshot of all processes. NULL: there is none yet, or the last
+ * collection failed. */
 struct pressure_input pressure_input_of(const struct snapshot *snapshot);
 
 enum pressure pressure_level(const struct pressure_limits *limits,
@@ -33,14 +34,16 @@ const char *pressure_name(int level);
 
 struct admission {
     bool allowed;
-    double delay_seconds; /* before it starts, or before asking again */
+    double delay_seconds; /* wait this long before the start or, if not allowed, before a retry */
     int level;            /* enum pressure */
     char reason[256];     /* for people; empty: none */
 };
 
+/* Decides whether a step may start. */
 void pressure_can_start_sheet(const struct pressure_limits *limits,
                               const struct pressure_input *input, struct admission *ret);
-/* `estimate` is that of the job's type; NULL, or with too little confidence: ignored. */
+/* Decides whether a job may start. `estimate` is that of the job's type; it is ignored if it is
+ * NULL or has too little confidence. */
 void pressure_should_accept_job(const struct pressure_limits *limits,
                                 const struct pressure_input *input,
                                 const struct resource_estimate *estimate, struct admission *ret);

@@ -28,9 +28,9 @@ void process_histories_begin(struct process_histories *histories)
     histories->seen = 0;
 }
 
-static struct process_history *add(struct process_histories *histories,
-                                   const struct process_metric *process, uint64_t now_ns,
-                                   const struct detect_numbers *numbers)
+static struct process_history *add_history(struct process_histories *histories,
+                                           const struct process_metric *process, uint64_t now_ns,
+                                           const struct detect_numbers *numbers)
 {
     struct process_history *history = calloc(1, sizeof(*history));
 
@@ -45,9 +45,10 @@ static struct process_history *add(struct process_histories *histories,
     return history;
 }
 
-struct process_history *process_histories_see(struct process_histories *histories,
-                                              const struct process_metric *process, uint64_t now_ns,
-                                              const struct detect_numbers *numbers)
+struct process_history *process_histories_update(struct process_histories *histories,
+                                                 const struct process_metric *process,
+                                                 uint64_t now_ns,
+                                                 const struct detect_numbers *numbers)
 {
     struct process_history *history = process_histories_find_pid(histories, process->pid);
 
@@ -57,7 +58,7 @@ struct process_history *process_histories_see(struct process_histories *historie
         history = NULL;
     }
     if (!history)
-        history = add(histories, process, now_ns, numbers);
+        history = add_history(histories, process, now_ns, numbers);
     if (!history)
         return NULL;
 
@@ -97,8 +98,8 @@ struct process_history *process_histories_find(const struct process_histories *h
     return history && history->start_ticks == start_ticks ? history : NULL;
 }
 
-bool process_history_is_there(const struct process_histories *histories,
-                              const struct process_history *history)
+bool process_history_is_current(const struct process_histories *histories,
+                                const struct process_history *history)
 {
     return history->seen == histories->snapshot;
 }

@@ -1,8 +1,8 @@
-/* The history of each process, by its identity: pid and start.
+/* The history of each process. Pid and start time identify a process.
  *
- * A process is gone, and its history dropped, when it is missing in two snapshots in a row or its
- * pid is reused: a single snapshot may miss a process that could not be read. A streak, which must
- * hold in consecutive snapshots, ends with the first one that misses it. */
+ * A process counts as gone, and its history is dropped, when two consecutive snapshots do not have
+ * it, or when its pid is reused. One snapshot is not enough, because it may miss a process that
+ * could not be read. A streak, however, ends with the first snapshot that misses the process. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ struct process_history {
     uint64_t start_ticks;
     int64_t ppid;
     int64_t uid;
-    uint64_t seen; /* number of the last snapshot with it */
+    uint64_t seen; /* number of the last snapshot that has it */
     struct streak busy;
     struct streak zombie;
     struct streak stuck;
@@ -42,25 +42,28 @@ struct process_histories {
 
 void process_histories_done(struct process_histories *histories);
 
-/* A snapshot: begin, see each of its processes, end. */
+/* For each snapshot, call begin, then update for each process, then end. */
 void process_histories_begin(struct process_histories *histories);
-/* NULL without memory for a new one. Valid until the end of the next snapshot. */
-struct process_history *process_histories_see(struct process_histories *histories,
-                                              const struct process_metric *process, uint64_t now_ns,
-                                              const struct detect_numbers *numbers);
+/* Returns the history of a process, created or updated; NULL if out of memory. Valid until the end
+ * of the next snapshot. */
+struct process_history *process_histories_update(struct process_histories *histories,
+                                                 const struct process_metric *process,
+                                                 uint64_t now_ns,
+                                                 const struct detect_numbers *numbers);
 void process_histories_end(struct process_histories *histories);
 
-/* NULL: gone or unknown. */
+/* Returns the history of a process, or NULL if it is gone or unknown. */
 struct process_history *process_histories_find(const struct process_histories *histories,
                                                int64_t pid, uint64_t start_ticks);
 /* The same by pid alone. */
 struct process_history *process_histories_find_pid(const struct process_histories *histories,
                                                    int64_t pid);
 
-/* Whether it is in the current snapshot. */
-bool process_history_is_there(const struct process_histories *histories,
-                              const struct process_history *history);
+/* Returns whether the process is in the current snapshot. */
+bool process_history_is_current(const struct process_histories *histories,
+                                const struct process_history *history);
 
+/* Continues the streak if the condition holds in the current snapshot; otherwise ends it. */
 void streak_update(struct streak *streak, bool holds, uint64_t now_ns);
-/* Whether it has held for `ns`. */
+/* Returns whether the condition has held for `ns`. */
 bool streak_has_lasted(const struct streak *streak, uint64_t now_ns, uint64_t ns);

@@ -30,8 +30,8 @@ static struct rate_limit *find_first_to_end(struct rate_limits *limits)
     return first;
 }
 
-void rate_limits_note(struct rate_limits *limits, int64_t uid, const char *name, uint64_t until_ns,
-                      uint64_t now_ns)
+void rate_limits_set(struct rate_limits *limits, int64_t uid, const char *name, uint64_t until_ns,
+                     uint64_t now_ns)
 {
     remove_expired(limits, now_ns);
     struct rate_limit *limit = find_same(limits, uid, name);

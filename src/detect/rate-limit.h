@@ -1,11 +1,11 @@
-/* Reported rate limits: services that jobs depend on refuse requests for now. Pure: the caller
- * passes the time. */
+/* Rate limits that clients report: a service that jobs depend on rejects requests for some time.
+ * Pure: the caller passes the time. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Different names or users at once; beyond, the one that ends first is evicted. */
+/* Number of limits at once. If there are more, the one that ends first is evicted. */
 #define RATE_LIMITS_MAX           64
 #define RATE_LIMIT_NAME_MAX_BYTES 128
 
@@ -21,10 +21,12 @@ struct rate_limits {
     size_t count;
 };
 
-/* Replaces one of the same name and user, even with a shorter one, so that it can be cancelled. */
-void rate_limits_note(struct rate_limits *limits, int64_t uid, const char *name, uint64_t until_ns,
-                      uint64_t now_ns);
+/* Adds a limit. Replaces the limit of the same name and user, even with a shorter one, so that it
+ * can be cancelled. */
+void rate_limits_set(struct rate_limits *limits, int64_t uid, const char *name, uint64_t until_ns,
+                     uint64_t now_ns);
 
-/* The one that lasts longest for that user (INT_UNKNOWN: for all); NULL: none. */
+/* Returns the limit that lasts longest for that user (INT_UNKNOWN: limits for all users only), or
+ * NULL if none applies. */
 const struct rate_limit *rate_limits_find(const struct rate_limits *limits, int64_t uid,
                                           uint64_t now_ns);

@@ -55,8 +55,8 @@ static double range_mb(const struct rss_history *history)
 }
 
 /* Cheap checks first: processes that do not grow cost nothing more. */
-static int judge(const struct rss_history *history, const struct detect_numbers *numbers,
-                 struct leak_scratch *scratch, struct rss_leak *ret)
+static int detect_leak(const struct rss_history *history, const struct detect_numbers *numbers,
+                       struct leak_scratch *scratch, struct rss_leak *ret)
 {
     const struct rss_point *points = history->points.items;
     size_t count = history->points.count;
@@ -81,7 +81,7 @@ static int judge(const struct rss_history *history, const struct detect_numbers 
         return 0;
     double slope = theil_sen_slope(scratch->seconds, scratch->mb, count, scratch->slopes);
     ret->growth_mb = MIN(slope * ret->seconds, most_mb);
-    ret->is_one = ret->growth_mb >= ret->needed_mb;
+    ret->is_leak = ret->growth_mb >= ret->needed_mb;
     return 0;
 }
 
@@ -112,5 +112,5 @@ int rss_history_add(struct rss_history *history, double mb, uint64_t now_ns,
             return 0;
     }
     int r = VEC_PUSH(&history->points, (struct rss_point){.ns = now_ns, .mb = mb});
-    return r < 0 ? r : judge(history, numbers, scratch, &history->leak);
+    return r < 0 ? r : detect_leak(history, numbers, scratch, &history->leak);
 }

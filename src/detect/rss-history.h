@@ -1,7 +1,7 @@
-/* The RSS of a process over its whole life, reduced to a bounded number of points, and whether it
- * leaks. A point is added when a period has passed since the last. Without room, every second point
- * is dropped and the period doubled, so that the points always cover the whole life evenly. The
- * result is computed with each point and valid until the next. */
+/* The RSS of a process over its whole life, as a bounded number of points, and whether the process
+ * leaks memory. A point is added when a period has passed since the last one. When there is no
+ * room, every second point is dropped and the period is doubled, so that the points always cover
+ * the whole life evenly. Each new point updates the result. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@ struct rss_point {
 };
 
 struct rss_leak {
-    bool is_one;
+    bool is_leak;     /* false: the other fields are not all set */
     double growth_mb; /* by the Theil-Sen slope, at most the range of the points */
     double needed_mb; /* the threshold */
     double seconds;   /* covered by the points */
@@ -38,11 +38,11 @@ struct leak_scratch {
 
 void rss_history_init(struct rss_history *history, const struct detect_numbers *numbers);
 void rss_history_done(struct rss_history *history);
-/* The process called exec. */
+/* Drops all points, after an exec. */
 void rss_history_restart(struct rss_history *history, const struct detect_numbers *numbers);
 void leak_scratch_done(struct leak_scratch *scratch);
 
-/* Adds a point if it is due and known. 0, or -ENOMEM: then it is not added, or counts as no leak.
- */
+/* Adds a point if one is due and `mb` is known. Returns 0, or -ENOMEM: then the point is not added,
+ * or the result is "no leak". */
 int rss_history_add(struct rss_history *history, double mb, uint64_t now_ns,
                     const struct detect_numbers *numbers, struct leak_scratch *scratch);

@@ -48,19 +48,19 @@ bool rss_window_baseline(struct rss_window *window, uint64_t now_ns, uint64_t le
     return real_is_known(window->latest_mb);
 }
 
-/* Whether this reading ends the start. */
-static bool ends_start(struct rss_window *window, const struct rss_sighting *seen,
+/* Returns whether the start of the program is over with this sample. */
+static bool ends_start(struct rss_window *window, const struct rss_sample *sample,
                        const struct detect_numbers *numbers)
 {
-    if (seen->ns - window->begun_ns >= seen->window_ns)
+    if (sample->ns - window->begun_ns >= sample->window_ns)
         return true;
-    double moved_mb = fabs(seen->mb - window->still_mb);
-    if (!seen->is_waiting || !(moved_mb <= numbers->still_ratio * window->still_mb)) {
-        window->still_mb = seen->mb;
-        window->still_since_ns = seen->ns;
+    double moved_mb = fabs(sample->mb - window->still_mb);
+    if (!sample->is_waiting || !(moved_mb <= numbers->still_ratio * window->still_mb)) {
+        window->still_mb = sample->mb;
+        window->still_since_ns = sample->ns;
         return false;
     }
-    return seen->ns - window->still_since_ns >= numbers->still_ns;
+    return sample->ns - window->still_since_ns >= numbers->still_ns;
 }
 
 /* Makes room at the end, by moving entries to the front if enough have left there. */
@@ -78,33 +78,33 @@ static int make_room(struct rss_window *window)
                              sizeof(*window->stretches));
 }
 
-static int remember(struct rss_window *window, const struct rss_sighting *seen)
+static int add_to_window(struct rss_window *window, const struct rss_sample *sample)
 {
     struct rss_stretch *newest =
         window->count ? &window->stretches[window->head + window->count - 1] : NULL;
 
-    if (newest && newest->mb == seen->mb) {
-        newest->last_ns = seen->ns;
+    if (newest && newest->mb == sample->mb) {
+        newest->last_ns = sample->ns;
         return 0;
     }
     int r = make_room(window);
     if (r < 0)
         return r;
     window->stretches[window->head + window->count++] =
-        (struct rss_stretch){.mb = seen->mb, .last_ns = seen->ns};
+        (struct rss_stretch){.mb = sample->mb, .last_ns = sample->ns};
     return 0;
 }
 
-int rss_window_add(struct rss_window *window, const struct rss_sighting *seen,
+int rss_window_add(struct rss_window *window, const struct rss_sample *sample,
                    const struct detect_numbers *numbers)
 {
-    if (!real_is_known(seen->mb))
+    if (!real_is_known(sample->mb))
         return 0;
     if (!window->has_started)
-        window->has_started = ends_start(window, seen, numbers);
+        window->has_started = ends_start(window, sample, numbers);
     if (!window->has_started)
         return 0;
-    window->latest_mb = seen->mb;
-    window->latest_ns = seen->ns;
-    return seen->is_remembered ? remember(window, seen) : 0;
+    window->latest_mb = sample->mb;
+    window->latest_ns = sample->ns;
+    return sample->is_baseline ? add_to_window(window, sample) : 0;
 }

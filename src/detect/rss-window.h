@@ -1,10 +1,11 @@
 /* The RSS of a process over the last seconds, as the baseline of its growth.
  *
- * Equal values in a row are one stretch, so that an idle process costs one entry, and a window has
- * at most as many as there are remembered snapshots in it.
+ * Consecutive equal values are one stretch, so that an idle process needs one entry. A window has
+ * at most one stretch for each of its baseline snapshots.
  *
- * A start is no spike: RSS counts once the process has waited for something with constant RSS, or
- * has lived for a window. An exec starts again. */
+ * The growth at the start of a program is no spike: RSS counts only after the process has waited
+ * for something with constant RSS, or has lived as long as the window. An exec starts this again.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -21,10 +22,10 @@ struct rss_stretch {
 struct rss_window {
     bool has_started;
     uint64_t begun_ns; /* start of the process or of its program */
-    double still_mb;   /* the constant RSS, if it is; unknown: not read yet */
+    double still_mb;   /* RSS since still_since_ns, within still_ratio; unknown: not read yet */
     uint64_t still_since_ns;
 
-    double latest_mb; /* the last known; unknown: none since the start */
+    double latest_mb; /* the last known RSS; unknown: none since the start was over */
     uint64_t latest_ns;
     struct rss_stretch *stretches; /* oldest first, from `head` on */
     size_t head;
@@ -32,10 +33,10 @@ struct rss_window {
     size_t capacity;
 };
 
-/* `age_seconds` may be unknown: then it started now. */
+/* If `age_seconds` is unknown, the process counts as started now. */
 void rss_window_init(struct rss_window *window, uint64_t now_ns, double age_seconds);
 void rss_window_done(struct rss_window *window);
-/* The process called exec. */
+/* Empties the window, after an exec. */
 void rss_window_restart(struct rss_window *window, uint64_t now_ns);
 
 struct rss_baseline {
@@ -43,19 +44,20 @@ struct rss_baseline {
     uint64_t until_ns; /* as last_ns above */
 };
 
-/* The earliest value within `length_ns` before now, else the latest. Returns whether there is one.
- */
+/* Finds the earliest value of the last `length_ns`; without one, the latest value. Returns whether
+ * there is any. */
 bool rss_window_baseline(struct rss_window *window, uint64_t now_ns, uint64_t length_ns,
                          struct rss_baseline *ret);
 
-struct rss_sighting {
-    double mb;       /* may be unknown: then it is ignored */
-    bool is_waiting; /* and not computing, since the last one */
+struct rss_sample {
+    double mb;       /* a sample with an unknown value is ignored */
+    bool is_waiting; /* the process has waited since the last sample, not computed */
     uint64_t ns;
-    uint64_t window_ns;
-    bool is_remembered; /* kept beyond the next one */
+    uint64_t window_ns; /* length of the window */
+    bool is_baseline;   /* keep the sample for baselines */
 };
 
-/* 0, or -ENOMEM: then it is only the latest value. */
-int rss_window_add(struct rss_window *window, const struct rss_sighting *seen,
+/* Adds a sample. Returns 0, or -ENOMEM: then the sample is only the latest value, not a baseline.
+ */
+int rss_window_add(struct rss_window *window, const struct rss_sample *sample,
                    const struct detect_numbers *numbers);

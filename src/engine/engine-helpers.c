@@ -17,7 +17,7 @@ static void on_helper_started(void *context, pid_t pid)
     struct engine *engine = context;
 
     /* If memory runs out, the helper counts as a process of the run. */
-    registry_add_stranger(engine->options.registry, pid);
+    registry_exclude(engine->options.registry, pid);
 }
 
 static void on_helper_ended(void *context, pid_t pid)

@@ -439,7 +439,7 @@ void engine_note_rate_limit(struct engine *engine, int64_t uid, const char *name
 {
     uint64_t now_ns = clock_mono_ns();
 
-    rate_limits_note(&engine->rate_limits, uid, name, now_ns + (uint64_t)(seconds * 1e9), now_ns);
+    rate_limits_set(&engine->rate_limits, uid, name, now_ns + (uint64_t)(seconds * 1e9), now_ns);
 }
 
 void engine_pressure(const struct engine *engine, int64_t uid, struct pressure_limits *ret_limits,

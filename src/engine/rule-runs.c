@@ -78,7 +78,7 @@ static int begin_run(struct rule_runs *runs, const char *job_id, int64_t uid, st
 
     if (!registry_has_room(runs->registry, uid))
         return -EDQUOT; /* its processes stay without a job */
-    registry_free_name(runs->registry, job_id, uid, false, name);
+    registry_find_free_name(runs->registry, job_id, uid, false, name);
     int r = uuid_make(clock_real_ns(), run_id);
     return r < 0 ? r : registry_add_run(runs->registry, &options, ret);
 }

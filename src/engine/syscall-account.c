@@ -81,7 +81,7 @@ void syscall_account_end_run(struct syscall_account *account, const struct run *
     while ((member = registry_next(account->registry, member)))
         if (member->run == run && member->calls_since_ns &&
             !call_ledger_is_any_counted(&account->ledger, run->parent)) {
-            kernel_probe_leave_calls_of(account->kernel, member->pid);
+            kernel_probe_stop_counting_calls_of(account->kernel, member->pid);
             member->calls_since_ns = 0;
         }
 }

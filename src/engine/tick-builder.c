@@ -45,7 +45,7 @@ static void add_to_chains(struct tick_builder *builder, struct tick_box *box,
 
     if (command && !event->command && !is_beginning && !event->is_step && event->run_id)
         event->command = arena_strdup(&box->arena, command); /* NULL without memory */
-    failure_chains_note(&builder->failures, event);
+    failure_chains_add(&builder->failures, event);
 }
 
 void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot)
@@ -262,7 +262,7 @@ void tick_builder_add_step(struct tick_builder *builder, struct event_owner owne
 /* The first failure may be among the lost events. */
 void tick_builder_mark_incomplete(struct tick_builder *builder)
 {
-    failure_chains_distrust(&builder->failures);
+    failure_chains_drop_living(&builder->failures);
     command_cache_drop_expected(&builder->commands);
 }
 

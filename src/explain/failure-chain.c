@@ -9,14 +9,15 @@
 #include "base/macros.h"
 #include "base/uuid.h"
 #include "explain/program-kind.h"
+#include "model/record-copy.h"
 
-/* With more processes at once, there are no chains. */
+/* With more living processes, all data is dropped, and there are no chains. */
 #define LIVING_MAX 65536
 /* Failed children of one process after which none was started … */
 #define FAILED_MAX 16
 /* … and earlier ones, which only a status can refer to. */
 #define FAILED_EARLIER_MAX 4
-/* How soon a process that passes a failure on ends, even on a busy machine. */
+/* A process that passes a failure on ends within this time, even on a busy machine. */
 #define AT_ONCE_SECONDS 2.0
 /* The end of a reaped child may have a slightly later timestamp than that of its parent: the kernel
  * reports it when the parent runs already. */
@@ -25,12 +26,12 @@
 #define SPECIFIC_STATUS 2
 #define SIGNAL_STATUS   128
 
-/* The failure of a process and its reason. Shared, with a count of uses. */
+/* The failure of a process and its reason. Reference-counted. */
 struct failure {
     unsigned uses;
     struct failure *below; /* the failed child that led to this one; NULL: it was the first */
     uint64_t order;
-    bool is_past; /* of a first process: its run had another one since */
+    bool is_past; /* it was a first process of its run, and another first process started since */
     struct process_event event;
     char *late_details; /* of an OOM kill that was reported after the end; NULL: none */
     char texts[];       /* the other texts of the event */
@@ -44,18 +45,18 @@ struct living {
     bool is_first;         /* its parent belongs to no run or another */
     char run_id[UUID_TEXT_SIZE];
     char *command;                      /* NULL: unknown */
-    struct process_event *oom;          /* the kernel kills it for its memory; NULL: no */
-    uint64_t child_started;             /* of the last start of a child; 0: none */
-    double child_ended;                 /* end of its last child; unknown: none */
-    struct failure *failed[FAILED_MAX]; /* children, in the order of their ends */
+    struct process_event *oom;          /* the event of its OOM kill; NULL: none */
+    uint64_t child_started;             /* number of the event of its last child's start; 0: none */
+    double child_ended;                 /* time when its last child ended; unknown: none */
+    struct failure *failed[FAILED_MAX]; /* its failed children, in the order of their ends */
     size_t failed_count;
-    size_t children;     /* whose ends are not reported yet */
-    struct failure *end; /* its own, if that was reported before those; NULL: it lives */
+    size_t children;     /* number of children whose ends are not reported yet */
+    struct failure *end; /* its own end, if that was reported before theirs; NULL: it lives */
 };
 
 /* ---- failures ---- */
 
-static void unref(struct failure *failure)
+static void failure_unref(struct failure *failure)
 {
     while (failure && --failure->uses == 0) {
         struct failure *below = failure->below;
@@ -65,7 +66,7 @@ static void unref(struct failure *failure)
     }
 }
 
-static struct failure *ref(struct failure *failure)
+static struct failure *failure_ref(struct failure *failure)
 {
     if (failure)
         failure->uses++;
@@ -77,7 +78,7 @@ static size_t size_of_text(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-static const char *put_text(const char *text, char **at)
+static const char *append_text(const char *text, char **at)
 {
     size_t size = size_of_text(text);
     char *place = *at;
@@ -89,8 +90,8 @@ static const char *put_text(const char *text, char **at)
     return place;
 }
 
-/* Copies the event and its texts, except a list of system calls; takes a reference to `below`. NULL
- * without memory. */
+/* Copies the event and its texts, except a list of system calls; takes a reference to `below`.
+ * Returns NULL if out of memory. */
 static struct failure *failure_new(const struct process_event *event, struct failure *below,
                                    uint64_t order)
 {
@@ -104,13 +105,14 @@ static struct failure *failure_new(const struct process_event *event, struct fai
     struct failure *failure = malloc(size);
     if (!failure)
         return NULL;
-    *failure = (struct failure){.uses = 1, .below = ref(below), .order = order, .event = *event};
+    *failure =
+        (struct failure){.uses = 1, .below = failure_ref(below), .order = order, .event = *event};
     char *at = failure->texts;
-    failure->event.command = put_text(event->command, &at);
-    failure->event.sender_command = put_text(event->sender_command, &at);
-    failure->event.details = put_text(details, &at);
-    failure->event.job_id = put_text(event->job_id, &at);
-    failure->event.run_id = put_text(event->run_id, &at);
+    failure->event.command = append_text(event->command, &at);
+    failure->event.sender_command = append_text(event->sender_command, &at);
+    failure->event.details = append_text(details, &at);
+    failure->event.job_id = append_text(event->job_id, &at);
+    failure->event.run_id = append_text(event->run_id, &at);
     return failure;
 }
 
@@ -118,7 +120,7 @@ static struct failure *failure_new(const struct process_event *event, struct fai
 
 static void remove_failed(struct living *living, size_t at)
 {
-    unref(living->failed[at]);
+    failure_unref(living->failed[at]);
     living->failed_count--;
     memmove(&living->failed[at], &living->failed[at + 1],
             (living->failed_count - at) * sizeof(living->failed[0]));
@@ -129,22 +131,22 @@ static void living_free(struct living *living)
     if (!living)
         return;
     for (size_t i = 0; i < living->failed_count; i++)
-        unref(living->failed[i]);
-    unref(living->end);
+        failure_unref(living->failed[i]);
+    failure_unref(living->end);
     free(living->command);
     free(living->oom);
     free(living);
 }
 
-static struct living *find(const struct failure_chains *chains, int64_t pid)
+static struct living *find_living(const struct failure_chains *chains, int64_t pid)
 {
     return pid > 0 ? map_get(&chains->living, (uint64_t)pid) : NULL;
 }
 
-/* The parent may have ended already, by its event. */
+/* Returns the parent, also if its end was reported before that of the child. */
 static struct living *find_parent(const struct failure_chains *chains, const struct living *child)
 {
-    struct living *parent = find(chains, child->ppid);
+    struct living *parent = find_living(chains, child->ppid);
 
     if (!child->parent_birth || (parent && parent->birth == child->parent_birth))
         return child->parent_birth ? parent : NULL;
@@ -164,7 +166,7 @@ static void drop_early(struct failure_chains *chains, const char *run_id)
         }
 }
 
-void failure_chains_distrust(struct failure_chains *chains)
+void failure_chains_drop_living(struct failure_chains *chains)
 {
     size_t position = 0;
 
@@ -176,10 +178,10 @@ void failure_chains_distrust(struct failure_chains *chains)
 
 void failure_chains_done(struct failure_chains *chains)
 {
-    failure_chains_distrust(chains);
+    failure_chains_drop_living(chains);
     map_done(&chains->living);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
-        unref(chains->ended[i]);
+        failure_unref(chains->ended[i]);
     *chains = (struct failure_chains){0};
 }
 
@@ -196,7 +198,7 @@ void failure_chains_forget_run(struct failure_chains *chains, const char *run_id
     drop_early(chains, run_id);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         if (chains->ended[i] && strcmp(chains->ended[i]->event.run_id, run_id) == 0) {
-            unref(chains->ended[i]);
+            failure_unref(chains->ended[i]);
             chains->ended[i] = NULL;
         }
 }
@@ -214,25 +216,27 @@ static int set_command(struct living *living, const char *command)
 
 /* ---- starts ---- */
 
-/* A process that starts another has handled earlier failures: a few are kept for their status. */
-static void note_child_started(struct living *parent, uint64_t order)
+/* A process that starts another one has handled earlier failures. A few of them are kept, because
+ * the process may still end with their status. */
+static void record_child_start(struct living *parent, uint64_t order)
 {
     parent->child_started = order;
     while (parent->failed_count > FAILED_EARLIER_MAX)
         remove_failed(parent, 0);
 }
 
-/* The same for a run with a new first process: a retry, or the next step. */
-static void note_first_started(struct failure_chains *chains, const char *run_id)
+/* A run with a new first process (a retry, or the next step) has handled the failures of earlier
+ * ones. */
+static void mark_earlier_ends(struct failure_chains *chains, const char *run_id)
 {
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
         if (chains->ended[i] && strcmp(chains->ended[i]->event.run_id, run_id) == 0)
             chains->ended[i]->is_past = true;
 }
 
-static int note_spawn(struct failure_chains *chains, const struct process_event *event)
+static int handle_spawn(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *parent = find(chains, event->ppid);
+    struct living *parent = find_living(chains, event->ppid);
     struct living *living = calloc(1, sizeof(*living));
 
     if (!living)
@@ -254,17 +258,17 @@ static int note_spawn(struct failure_chains *chains, const struct process_event 
         return r;
     }
     if (parent) {
-        note_child_started(parent, chains->order);
+        record_child_start(parent, chains->order);
         parent->children++;
     }
     if (living->is_first)
-        note_first_started(chains, living->run_id);
+        mark_earlier_ends(chains, living->run_id);
     return 0;
 }
 
-static int note_exec(struct failure_chains *chains, const struct process_event *event)
+static int handle_exec(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *living = find(chains, event->pid);
+    struct living *living = find_living(chains, event->pid);
 
     return living ? set_command(living, event->command) : 0;
 }
@@ -281,7 +285,7 @@ static struct failure *later_kill(struct failure *latest, struct failure *chain,
 
 /* The end may be reported before its reason: they come from two sources while the kernel collector
  * takes over. */
-static int note_late_oom(struct failure_chains *chains, const struct process_event *event)
+static int handle_late_oom(struct failure_chains *chains, const struct process_event *event)
 {
     struct failure *killed = NULL;
     size_t position = 0;
@@ -303,13 +307,13 @@ static int note_late_oom(struct failure_chains *chains, const struct process_eve
     return 0;
 }
 
-static int note_oom(struct failure_chains *chains, const struct process_event *event)
+static int handle_oom(struct failure_chains *chains, const struct process_event *event)
 {
-    struct living *living = find(chains, event->pid);
+    struct living *living = find_living(chains, event->pid);
     size_t size = size_of_text(event->details);
 
     if (!living)
-        return note_late_oom(chains, event);
+        return handle_late_oom(chains, event);
     if (living->oom)
         return 0;
     living->oom = malloc(sizeof(*living->oom) + size);
@@ -317,13 +321,13 @@ static int note_oom(struct failure_chains *chains, const struct process_event *e
         return -ENOMEM;
     char *at = (char *)(living->oom + 1);
     *living->oom = *event;
-    living->oom->details = put_text(event->details, &at);
+    living->oom->details = append_text(event->details, &at);
     return 0;
 }
 
 /* ---- ends ---- */
 
-/* Whether the status is that of the child. */
+/* Returns whether a process that passes the child's failure on would have this status. */
 static bool is_status_of(const struct failure *child, int64_t exit_code)
 {
     const struct process_event *end = &child->event;
@@ -337,7 +341,7 @@ static bool is_followed(const struct living *living, const struct failure *child
     return living->child_started > child->order;
 }
 
-/* The last child that failed with the status of its parent. */
+/* Returns the last child that failed with the status of its parent. */
 static struct failure *find_same_status(const struct living *living, int64_t exit_code)
 {
     for (size_t i = living->failed_count; i > 0; i--) {
@@ -349,7 +353,7 @@ static struct failure *find_same_status(const struct living *living, int64_t exi
     return NULL;
 }
 
-/* Signals that do not ask a program to end. */
+/* Returns whether the signal kills without asking the program to end. */
 static bool is_crash(const struct process_event *end)
 {
     switch (end->signal_num) {
@@ -369,8 +373,8 @@ static bool has_crashed(const struct living *living, const struct failure *child
     return is_crash(&child->event) && child->event.sender_pid != living->pid;
 }
 
-/* The last child, if it failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`) and was not just
- * asked to end. */
+/* Returns the last child if it failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`), unless a
+ * signal asked it to end. */
 static struct failure *find_last_unhandled(const struct living *living)
 {
     struct failure *last = living->failed_count ? living->failed[living->failed_count - 1] : NULL;
@@ -381,7 +385,7 @@ static struct failure *find_last_unhandled(const struct living *living)
                : NULL;
 }
 
-/* The first failed child that explains the end of its parent, which is no shell. */
+/* Returns the first failed child that explains the end of its parent, which is no shell. */
 static struct failure *find_first_unhandled(const struct living *living,
                                             const struct process_event *end)
 {
@@ -396,7 +400,7 @@ static struct failure *find_first_unhandled(const struct living *living,
     return NULL;
 }
 
-/* The failure that led to this end; NULL: unknown. */
+/* Returns the failed child that led to this end, or NULL if there is none. */
 static struct failure *find_reason(const struct living *living, const struct process_event *end)
 {
     if (end->event_type != EVENT_EXIT)
@@ -430,31 +434,32 @@ static void add_failed(struct living *parent, struct failure *failure)
 {
     if (parent->failed_count == FAILED_MAX)
         remove_failed(parent, FAILED_MAX / 2); /* the first and the last ones matter most */
-    parent->failed[parent->failed_count++] = ref(failure);
+    parent->failed[parent->failed_count++] = failure_ref(failure);
 }
 
 static void add_ended(struct failure_chains *chains, struct failure *failure)
 {
     struct failure **place = &chains->ended[chains->ended_count++ % FAILURE_CHAINS_ENDED_MAX];
 
-    unref(*place);
-    *place = ref(failure);
+    failure_unref(*place);
+    *place = failure_ref(failure);
 }
 
 /* The event may have only the short name of a sender in the same run. Of other senders, which may
  * belong to another user, the chain has no more than the event. */
 static void name_sender(const struct failure_chains *chains, struct process_event *end)
 {
-    const struct living *sender = find(chains, end->sender_pid);
+    const struct living *sender = find_living(chains, end->sender_pid);
 
     if (sender && strcmp(sender->run_id, end->run_id) == 0 &&
         size_of_text(sender->command) > size_of_text(end->sender_command))
         end->sender_command = sender->command;
 }
 
-/* The end, completed with what is known of the process. */
-static struct process_event complete(const struct failure_chains *chains,
-                                     const struct living *living, const struct process_event *event)
+/* Returns the end event with the command line, the sender's command line and the OOM kill added. */
+static struct process_event complete_end(const struct failure_chains *chains,
+                                         const struct living *living,
+                                         const struct process_event *event)
 {
     struct process_event end = *event;
 
@@ -468,11 +473,11 @@ static struct process_event complete(const struct failure_chains *chains,
     return end;
 }
 
-/* Returns a reference to the failure of the process. NULL without memory. */
-static struct failure *note_failure(struct failure_chains *chains, const struct living *living,
-                                    struct living *parent, const struct process_event *event)
+/* Records the failure of a process. Returns a reference to it, or NULL if out of memory. */
+static struct failure *record_failure(struct failure_chains *chains, const struct living *living,
+                                      struct living *parent, const struct process_event *event)
 {
-    const struct process_event end = complete(chains, living, event);
+    const struct process_event end = complete_end(chains, living, event);
     struct failure *failure = failure_new(&end, shorten(find_reason(living, &end)), chains->order);
 
     if (!failure)
@@ -484,8 +489,9 @@ static struct failure *note_failure(struct failure_chains *chains, const struct 
     return failure;
 }
 
-/* Keeps a process whose children may have ended before it, with ends that are not reported yet. */
-static void keep_early(struct failure_chains *chains, struct living *living, struct failure *end)
+/* Keeps an ended process whose children may have ended before it, although their ends are not
+ * reported yet. */
+static void store_early(struct failure_chains *chains, struct living *living, struct failure *end)
 {
     struct living **place = &chains->early[chains->early_count++ % FAILURE_CHAINS_EARLY_MAX];
 
@@ -494,13 +500,13 @@ static void keep_early(struct failure_chains *chains, struct living *living, str
     living->end = end;
 }
 
-/* Another child ended before a process whose end was reported early: it may be the reason. */
+/* Finds the reason of an early end again, because another child had ended before. */
 static void reconsider(struct living *early)
 {
     struct failure *end = early->end, *former = end->below;
 
-    end->below = ref(shorten(find_reason(early, &end->event)));
-    unref(former);
+    end->below = failure_ref(shorten(find_reason(early, &end->event)));
+    failure_unref(former);
 }
 
 static void remove_child(struct failure_chains *chains, struct living *parent)
@@ -513,7 +519,7 @@ static void remove_child(struct failure_chains *chains, struct living *parent)
     living_free(parent);
 }
 
-static int note_end(struct failure_chains *chains, const struct process_event *event)
+static int handle_end(struct failure_chains *chains, const struct process_event *event)
 {
     struct living *living = map_remove(&chains->living, (uint64_t)event->pid);
     struct failure *failure = NULL;
@@ -527,21 +533,21 @@ static int note_end(struct failure_chains *chains, const struct process_event *e
     if (!is_orphan)
         parent->child_ended = fmax(parent->child_ended, event->timestamp);
     if (has_failed)
-        failure = note_failure(chains, living, is_orphan ? NULL : parent, event);
+        failure = record_failure(chains, living, is_orphan ? NULL : parent, event);
     if (!is_orphan && parent->end)
         reconsider(parent);
     if (parent)
         remove_child(chains, parent);
     if (failure && living->children && event->event_type == EVENT_EXIT) {
-        keep_early(chains, living, failure);
+        store_early(chains, living, failure);
         return 0;
     }
-    unref(failure);
+    failure_unref(failure);
     living_free(living);
     return has_failed && !failure ? -ENOMEM : 0;
 }
 
-void failure_chains_note(struct failure_chains *chains, const struct process_event *event)
+void failure_chains_add(struct failure_chains *chains, const struct process_event *event)
 {
     int r = 0;
 
@@ -549,22 +555,22 @@ void failure_chains_note(struct failure_chains *chains, const struct process_eve
         return;
     chains->order++;
     switch (event->event_type) {
-    case EVENT_SPAWN: r = note_spawn(chains, event); break;
-    case EVENT_EXEC: r = note_exec(chains, event); break;
-    case EVENT_OOM: r = note_oom(chains, event); break;
+    case EVENT_SPAWN: r = handle_spawn(chains, event); break;
+    case EVENT_EXEC: r = handle_exec(chains, event); break;
+    case EVENT_OOM: r = handle_oom(chains, event); break;
     case EVENT_EXIT:
-    case EVENT_KILL: r = note_end(chains, event); break;
+    case EVENT_KILL: r = handle_end(chains, event); break;
     default: break;
     }
     if (r < 0)
-        failure_chains_distrust(chains);
+        failure_chains_drop_living(chains);
 }
 
 /* ---- lookup ---- */
 
 const char *failure_chains_command(const struct failure_chains *chains, int64_t pid)
 {
-    const struct living *living = find(chains, pid);
+    const struct living *living = find_living(chains, pid);
 
     return living ? living->command : NULL;
 }
@@ -591,26 +597,6 @@ static const struct failure *find_end(const struct failure_chains *chains, const
     return NULL;
 }
 
-static int copy_text(const char **text, struct arena *arena)
-{
-    if (*text && !(*text = arena_strdup(arena, *text)))
-        return -ENOMEM;
-    return 0;
-}
-
-static int copy_event(const struct process_event *from, struct arena *arena,
-                      struct process_event *into)
-{
-    const char **const texts[] = {&into->command, &into->sender_command, &into->details,
-                                  &into->job_id, &into->run_id};
-    int r = 0;
-
-    *into = *from;
-    for (size_t i = 0; i < ARRAY_SIZE(texts) && r == 0; i++)
-        r = copy_text(texts[i], arena);
-    return r;
-}
-
 int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
                         int64_t exit_code, int64_t signal_num, struct arena *arena,
                         struct process_event_list *ret)
@@ -625,7 +611,7 @@ int failure_chains_find(const struct failure_chains *chains, const char *run_id,
     if (!items)
         return -ENOMEM;
     for (size_t i = count; i > 0 && r == 0; i--, end = end->below) {
-        r = copy_event(&end->event, arena, &items[i - 1]);
+        r = record_copy(&process_event_record, &end->event, arena, &items[i - 1]);
         for (; i == count && length > count; length--) /* as shorten() does */
             end = end->below;
     }

@@ -1,5 +1,5 @@
-/* Finds the first failure of a run: the chain of failures that led to its end (model/cause.h), from
- * the events of its processes.
+/* Finds why a run failed: the chain of failures that led to its end (model/cause.h), from the
+ * events of its processes.
  *
  * When a process fails, one of its children may have been the reason. These rules decide:
  *
@@ -17,9 +17,9 @@
  *   itself, unless its status is that of a failed child and 2 or more.
  * - The reason of a kill is the signal.
  *
- * So a handled failure is no cause: a process that then starts another one has handled it. No
- * clock, no I/O. The memory is bounded: the living processes, a few failed children of each, and
- * the chains of these. */
+ * So a failure that was handled is no cause: a process that starts another one after the failure of
+ * a child has handled it. No clock, no I/O. The memory is bounded: the living processes, a few
+ * failed children of each, and the chains of these. */
 #pragma once
 
 #include <sys/types.h>
@@ -41,34 +41,34 @@ struct living;
 struct failure_chains {
     struct map living;                               /* pid → struct living */
     struct failure *ended[FAILURE_CHAINS_ENDED_MAX]; /* a ring */
-    size_t ended_count;                              /* in all */
+    size_t ended_count;                              /* number ever added */
     struct living
         *early[FAILURE_CHAINS_EARLY_MAX]; /* a ring; the ends of their children may come later */
-    size_t early_count;                   /* in all */
-    uint64_t order;                       /* of events */
+    size_t early_count;                   /* number ever added */
+    uint64_t order;                       /* number of the last event */
 };
 
 void failure_chains_done(struct failure_chains *chains);
 
 /* Adds an event, in order, with its command line if known; ignores events without a process. The
  * end of a child may come after that of its parent, because ends can come from two sources while
- * the kernel collector takes over: their timestamps decide which was first. Without memory all is
- * dropped, see failure_chains_distrust(). */
-void failure_chains_note(struct failure_chains *chains, const struct process_event *event);
+ * the kernel collector takes over: their timestamps decide which was first. If memory runs out,
+ * calls failure_chains_drop_living(). */
+void failure_chains_add(struct failure_chains *chains, const struct process_event *event);
 
 /* Returns the command line of a living process by its last exec; NULL: unknown. Valid until the
  * next event. */
 const char *failure_chains_command(const struct failure_chains *chains, int64_t pid);
 
-/* Events were lost: drops what is known of the living processes, which get no chain. */
-void failure_chains_distrust(struct failure_chains *chains);
+/* Call it when events were lost: drops the data about all living processes. These get no chain. */
+void failure_chains_drop_living(struct failure_chains *chains);
 
-/* The run is over: drops all of it. */
+/* Call it when a run is over: drops all data about it. */
 void failure_chains_forget_run(struct failure_chains *chains, const char *run_id);
 
 /* Finds the chain that ends with a first process of the run that ended with `exit_code` or by
  * `signal_num`, whichever is known. `pid` 0: the last one, if none was started after it. The list
- * and its texts are placed in `arena`. 0, -ENOENT (no such end) or -ENOMEM. */
+ * and its texts are placed in `arena`. Returns 0, -ENOENT (no such end) or -ENOMEM. */
 int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
                         int64_t exit_code, int64_t signal_num, struct arena *arena,
                         struct process_event_list *ret);

@@ -3,11 +3,12 @@
 
 #include <stdbool.h>
 
-/* A program that exists to run others and has a status of its own for their failures (make, cc,
- * xargs). Programs that end with the status of their child need not be known. NULL: false. */
+/* Returns whether the program exists to run others and has a status of its own for their failures
+ * (make, cc, xargs). Programs that end with the status of their child need not be known. NULL:
+ * false. */
 bool program_is_runner(const char *command);
 
-/* A shell, which ends with the status of its last command. A program that is not known (NULL)
- * counts as one, and so does `[name]`: without its command line, a script has its own name, not
- * that of its shell. */
+/* Returns whether the program is a shell, which ends with the status of its last command. An
+ * unknown program (NULL) counts as a shell, and so does `[name]`: without its command line, a
+ * script has its own name, not that of its shell. */
 bool program_is_shell(const char *command);

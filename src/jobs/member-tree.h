@@ -1,8 +1,8 @@
 /* The tree of parents and children over the members of all runs. Used only by the registry.
  *
  * When a process is registered, the tree shows which descendants move with it. When a member
- * leaves, its children become its parent's, so that a grandchild is still found. It is a tree of
- * entries, not of pids, which are reused. Each member knows its run; the tree does not. */
+ * leaves, its children become its parent's, so that a grandchild is still found. The tree links
+ * entries, not pids, because pids are reused. */
 #pragma once
 
 #include <sys/queue.h>

@@ -85,8 +85,8 @@ struct run *registry_find_job(const struct registry *registry, const char *job_i
     return entry ? &entry->run : NULL;
 }
 
-void registry_free_name(const struct registry *registry, const char *job_id, int64_t uid,
-                        bool is_taken, char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
+void registry_find_free_name(const struct registry *registry, const char *job_id, int64_t uid,
+                             bool is_taken, char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES])
 {
     snprintf(ret_job_id, JOB_ID_NUMBERED_MAX_BYTES, "%s", job_id);
     for (unsigned number = 2; is_taken || registry_find_job(registry, ret_job_id, uid);

@@ -12,7 +12,8 @@ struct foster {
     pid_t pid;
     uint64_t start_ticks; /* 0 until it is reported or read */
     bool awaits_fork;     /* its fork event may still come */
-    bool is_doubted; /* a fork event had its pid: the next reading shows whether it is the same */
+    bool is_doubted; /* a fork event had its pid: the next reading shows whether it is a new process
+                      */
     struct run_entry *run;
 };
 
@@ -20,8 +21,8 @@ struct registry {
     struct map members;                /* pid → struct member_entry */
     TAILQ_HEAD(, member_entry) by_age; /* in the order of joining: parents before children */
     struct run_index runs;
-    struct map fosters;   /* pid → struct foster */
-    struct map strangers; /* pid → not NULL: children that a foster parent had before */
+    struct map fosters;  /* pid → struct foster */
+    struct map excluded; /* pid → not NULL: children that a foster parent had before */
     bool trusts_events;
     uint32_t last_tag;
 };
@@ -31,8 +32,8 @@ static inline struct run_entry *entry_of(struct run *run)
     return (struct run_entry *)run;
 }
 
-/* Ends the membership; the process may still live. NULL is allowed. */
+/* Ends the membership of a process, which may still live. NULL is allowed. */
 void registry_remove_member(struct registry *registry, struct member_entry *entry);
 
-/* The process is no foster parent any more. NULL is allowed. */
+/* Removes a foster parent: its children no longer join the run. NULL is allowed. */
 void registry_drop_foster(struct registry *registry, struct foster *foster);

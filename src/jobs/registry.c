@@ -27,7 +27,7 @@ void registry_free(struct registry *registry)
     run_index_done(&registry->runs);
     map_done(&registry->members);
     map_done(&registry->fosters);
-    map_done(&registry->strangers);
+    map_done(&registry->excluded);
     free(registry);
 }
 
@@ -136,7 +136,7 @@ static struct place place_below(const struct registry *registry, pid_t pid, pid_
     if (parent && parent->member.start_ticks > start_ticks)
         parent = NULL;
     if (foster && !foster->is_doubted && start_ticks >= foster->run->root_ticks &&
-        !registry_is_stranger(registry, pid))
+        !registry_is_excluded(registry, pid))
         return (struct place){foster->run, foster->run->sheet_num, parent, true};
     if (!parent)
         return (struct place){0};
@@ -180,7 +180,7 @@ static void move_subtree(struct member_entry *top, struct run_entry *to, int64_t
         move_entry(at, to, sheet_num);
 }
 
-/* Whether it is a child that the foster parent had before the run. */
+/* Returns whether the member is a child that the foster parent had before the run. */
 static bool is_too_old(const struct member_entry *entry)
 {
     const struct run_entry *run = (const struct run_entry *)entry->member.run;
@@ -207,9 +207,9 @@ static void remove_too_old(struct registry *registry, struct run_entry *run)
     }
 }
 
-/* The start time may show that a process does not belong to its run; that of the root may show it
- * for others. */
-static void learn_start(struct registry *registry, struct member_entry *entry, uint64_t start_ticks)
+/* Sets the start time of a member. The start time may show that the process does not belong to its
+ * run; the start time of the root may show this for other members. */
+static void set_start(struct registry *registry, struct member_entry *entry, uint64_t start_ticks)
 {
     struct run_entry *run = entry_of(entry->member.run);
     bool is_root = entry->member.pid == run->run.root_pid && !entry->is_not_root;
@@ -224,7 +224,7 @@ static void learn_start(struct registry *registry, struct member_entry *entry, u
     remove_too_old(registry, run);
 }
 
-/* Whether its fork event has come; then all its threads are known too. */
+/* Returns whether the fork event of the member has arrived; then all its threads are known too. */
 static bool has_fork_event(const struct member_entry *entry)
 {
     return !entry->member.was_found && !entry->awaits_fork;
@@ -254,7 +254,7 @@ int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, 
     record_step(to, sheet_num);
     entry->is_registered = true;
     entry->by_foster = false;
-    learn_start(registry, entry, entry->member.start_ticks);
+    set_start(registry, entry, entry->member.start_ticks);
     return 0;
 }
 
@@ -313,19 +313,19 @@ bool registry_is_foster(const struct registry *registry, pid_t pid)
     return find_foster(registry, pid) != NULL;
 }
 
-int registry_add_stranger(struct registry *registry, pid_t pid)
+int registry_exclude(struct registry *registry, pid_t pid)
 {
-    return map_put(&registry->strangers, (uint64_t)pid, registry);
+    return map_put(&registry->excluded, (uint64_t)pid, registry);
 }
 
-bool registry_is_stranger(const struct registry *registry, pid_t pid)
+bool registry_is_excluded(const struct registry *registry, pid_t pid)
 {
-    return map_get(&registry->strangers, (uint64_t)pid) != NULL;
+    return map_get(&registry->excluded, (uint64_t)pid) != NULL;
 }
 
-size_t registry_stranger_count(const struct registry *registry)
+size_t registry_excluded_count(const struct registry *registry)
 {
-    return registry->strangers.count;
+    return registry->excluded.count;
 }
 
 struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_t pid)
@@ -335,7 +335,7 @@ struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_
 
     if (entry)
         return entry->member.run;
-    if (!foster || registry_is_stranger(registry, pid))
+    if (!foster || registry_is_excluded(registry, pid))
         return NULL;
     if (!registry->trusts_events)
         foster->run->run.processes++;
@@ -344,8 +344,8 @@ struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_
 
 /* ---- events ---- */
 
-/* Whether the fork event is that of a known process: a reading or a registration was faster than
- * the event. */
+/* Returns whether a fork event belongs to this known process: a reading or a registration was
+ * faster than the event. */
 static bool is_late_fork(const struct member_entry *entry)
 {
     return !entry->member.has_ended && !has_fork_event(entry);
@@ -416,8 +416,8 @@ void registry_exit(struct registry *registry, pid_t pid, int wait_status)
 
 /* ---- readings ---- */
 
-/* For a member whose parent was unknown, or joined after it. */
-static void learn_parent(struct registry *registry, struct member_entry *entry, pid_t ppid)
+/* Sets the parent of a member whose parent was unknown, or joined after it. */
+static void set_parent(struct registry *registry, struct member_entry *entry, pid_t ppid)
 {
     if (entry->parent || (entry->member.ppid && entry->member.ppid != ppid))
         return;
@@ -442,7 +442,7 @@ static void check_foster(struct registry *registry, pid_t pid, uint64_t start_ti
     foster->is_doubted = false;
 }
 
-static bool is_another(const struct member_entry *entry, uint64_t start_ticks)
+static bool is_other_process(const struct member_entry *entry, uint64_t start_ticks)
 {
     uint64_t known = entry->member.start_ticks ? entry->member.start_ticks : entry->expected_ticks;
 
@@ -455,7 +455,7 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
     struct member_entry *entry = find_entry(registry, pid);
 
     check_foster(registry, pid, start_ticks);
-    if (entry && is_another(entry, start_ticks)) {
+    if (entry && is_other_process(entry, start_ticks)) {
         registry_remove_member(registry, entry);
         entry = NULL;
     }
@@ -468,11 +468,11 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
             entry->member.was_found = true;
     }
     if (entry && !entry->member.start_ticks) {
-        learn_start(registry, entry, start_ticks);
+        set_start(registry, entry, start_ticks);
         entry = find_entry(registry, pid); /* it may have been removed as too old */
     }
     if (entry) {
-        learn_parent(registry, entry, ppid);
+        set_parent(registry, entry, ppid);
         entry->member.was_placed = true;
     }
     *ret = entry ? &entry->member : NULL;
@@ -557,7 +557,7 @@ struct member *registry_find(const struct registry *registry, pid_t pid)
 
 void registry_remove(struct registry *registry, pid_t pid)
 {
-    map_remove(&registry->strangers, (uint64_t)pid);
+    map_remove(&registry->excluded, (uint64_t)pid);
     remove_process(registry, pid);
 }
 

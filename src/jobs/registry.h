@@ -29,8 +29,8 @@ struct member {
     uint32_t tag;    /* its tag in the kernel; 0: none */
     bool is_covered; /* its exit, and those of its children, will be reported with exact figures */
     bool is_counted; /* that exit was reported */
-    unsigned cover_check;   /* the last check that found it not covered yet; 0: none */
-    int64_t cover_check_ns; /* the CPU time it had reaped then and, if it had ended, used itself */
+    unsigned cover_check;   /* number of the last check that found it not covered; 0: none */
+    int64_t cover_check_ns; /* CPU time that it had then reaped and, if it had ended, used itself */
     /* Since when its system calls and those of its children are counted; 0: they are not. */
     uint64_t calls_since_ns;
 };
@@ -53,7 +53,7 @@ struct run_options {
     struct run *parent; /* NULL: none */
 };
 
-/* The registry owns the run. Returns 0 or -ENOMEM. */
+/* Adds a run, which the registry owns. Returns 0 or -ENOMEM. */
 int registry_add_run(struct registry *registry, const struct run_options *options,
                      struct run **ret);
 /* Sets the parent of a run that was added before its parent. `parent` must not be within the run.
@@ -68,16 +68,17 @@ void registry_end_run(struct registry *registry, struct run *run);
 #define REGISTRY_RUNS_MAX          10000
 #define REGISTRY_RUNS_PER_USER_MAX 2000
 
-/* Whether there is room for one more run of that user. */
+/* Returns whether there is room for one more run of that user. */
 bool registry_has_room(const struct registry *registry, int64_t uid);
 
+/* Returns the run with that id, or NULL. */
 struct run *registry_find_run(const struct registry *registry, const char *run_id);
 /* Returns the user's latest run with that job id: ids are per user. INT_UNKNOWN: of any user. */
 struct run *registry_find_job(const struct registry *registry, const char *job_id, int64_t uid);
-/* Returns the id for another run of that job and user: JOB (unless `is_taken`, because it is used
- * elsewhere), or the first of JOB-2, JOB-3, … that none of the user's runs has. */
-void registry_free_name(const struct registry *registry, const char *job_id, int64_t uid,
-                        bool is_taken, char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
+/* Finds a free job id for another run of that job and user: JOB (unless `is_taken`, because it is
+ * used elsewhere), or the first of JOB-2, JOB-3, … that none of the user's runs has. */
+void registry_find_free_name(const struct registry *registry, const char *job_id, int64_t uid,
+                             bool is_taken, char ret_job_id[static JOB_ID_NUMBERED_MAX_BYTES]);
 /* Iterates over all runs, oldest first: start with NULL; returns NULL at the end. */
 struct run *registry_next_run(const struct registry *registry, const struct run *run);
 size_t registry_run_count(const struct registry *registry);
@@ -101,16 +102,16 @@ int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num
  * process is the foster parent of only one run, the latest. Returns 0 or -ENOMEM. */
 int registry_set_foster(struct registry *registry, pid_t pid, struct run *run);
 
-/* Sets the start time of the member or foster parent `pid`: a process that a reading finds with
- * another start time is a different one. */
+/* Sets the start time that a client reported for the member or foster parent `pid`: a process that
+ * a reading finds with another start time is a different one. */
 void registry_expect(struct registry *registry, pid_t pid, uint64_t start_ticks);
 bool registry_is_foster(const struct registry *registry, pid_t pid);
 
 /* Excludes a child that the foster parent had before the run: it belongs to no run. Returns 0 or
  * -ENOMEM. */
-int registry_add_stranger(struct registry *registry, pid_t pid);
-bool registry_is_stranger(const struct registry *registry, pid_t pid);
-size_t registry_stranger_count(const struct registry *registry);
+int registry_exclude(struct registry *registry, pid_t pid);
+bool registry_is_excluded(const struct registry *registry, pid_t pid);
+size_t registry_excluded_count(const struct registry *registry);
 
 /* Returns the run of a process that the foster parent `parent` has reaped, or NULL. An unknown
  * orphan belongs to the run of the foster parent; it is counted there, unless events already count
@@ -131,8 +132,8 @@ void registry_exit(struct registry *registry, pid_t pid, int wait_status);
 void registry_begin(struct registry *registry);
 void registry_drop_gone(struct registry *registry);
 
-/* Trust: from now on an event reports every fork. Distrust: events were lost, so members that
- * cannot be read are gone, and unknown orphans may appear. */
+/* Trust: from now on, an event reports every fork. Distrust: events were lost, so that members that
+ * cannot be read count as gone, and unknown orphans may appear. */
 void registry_trust_events(struct registry *registry);
 void registry_distrust_events(struct registry *registry);
 
@@ -147,10 +148,11 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
 int registry_place_tagged(struct registry *registry, uint32_t tag, pid_t pid, pid_t ppid,
                           uint64_t start_ticks, struct member **ret);
 
+/* Returns the member with that pid, or NULL. */
 struct member *registry_find(const struct registry *registry, pid_t pid);
 
-/* Call it when a process was reaped. A process that was excluded with registry_add_stranger() is
- * forgotten too, because its pid may be reused. */
+/* Call it when a process was reaped: ends its membership. Also ends an exclusion by
+ * registry_exclude(), because the pid may be reused. */
 void registry_remove(struct registry *registry, pid_t pid);
 
 /* Iterates over all members, parents before their children: start with NULL; returns NULL at the

@@ -13,7 +13,7 @@ int rules_new(const struct job_rule_list *list, struct rules **ret);
 void rules_free(struct rules *rules);
 void rules_freep(struct rules **rules);
 
-/* The facts that rules_match() needs; none if there are no rules. */
+/* Returns the facts that rules_match() needs; none if there are no rules. */
 const struct fact_request *rules_request(const struct rules *rules);
 
 /* Returns 1 and the job id of the first rule that matches and whose template gives a valid id, 0 if

@@ -2,16 +2,7 @@
 
 #include <string.h>
 
-/* FNV-1a. Clients choose job ids and may cause collisions, so every lookup compares the text too.
- */
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
-}
+#include "base/hash.h"
 
 static const char *text_of(const struct run_entry *entry, enum run_key key)
 {
@@ -32,7 +23,7 @@ void run_index_done(struct run_index *index)
 
 static int chain(struct run_index *index, enum run_key key, struct run_entry *entry)
 {
-    uint64_t hash = hash_of(text_of(entry, key));
+    uint64_t hash = hash_text(text_of(entry, key));
     struct run_entry *earlier = map_get(&index->by_key[key], hash);
 
     int r = map_put(&index->by_key[key], hash, entry);
@@ -84,17 +75,15 @@ void run_index_remove(struct run_index *index, struct run_entry *entry)
     index->count--;
 }
 
-static bool belongs_to(const struct run_entry *entry, int64_t uid)
-{
-    return !int_is_known(uid) || entry->run.uid == uid;
-}
-
 struct run_entry *run_index_find(const struct run_index *index, enum run_key key, const char *text,
                                  int64_t uid)
 {
-    struct run_entry *entry = map_get(&index->by_key[key], hash_of(text));
+    struct run_entry *entry = map_get(&index->by_key[key], hash_text(text));
+    bool is_any_user = !int_is_known(uid);
 
-    while (entry && (!belongs_to(entry, uid) || strcmp(text_of(entry, key), text) != 0))
+    /* Clients choose job ids and may cause collisions, so the texts are compared too. */
+    while (entry &&
+           ((!is_any_user && entry->run.uid != uid) || strcmp(text_of(entry, key), text) != 0))
         entry = entry->same_hash[key];
     return entry;
 }

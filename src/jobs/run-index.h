@@ -42,7 +42,7 @@ struct run_index {
 void run_index_init(struct run_index *index);
 void run_index_done(struct run_index *index);
 
-/* The caller keeps ownership of the entry. Returns 0, or -ENOMEM with the index unchanged. */
+/* Adds an entry, which the caller still owns. Returns 0, or -ENOMEM with the index unchanged. */
 int run_index_add(struct run_index *index, struct run_entry *entry);
 void run_index_remove(struct run_index *index, struct run_entry *entry);
 

@@ -60,7 +60,7 @@ struct run {
     struct VEC(struct run_sheet) sheets; /* active steps */
 };
 
-/* Whether `ancestor` is the run itself, or a run that it was started in. */
+/* Returns whether `ancestor` is the run itself, or a run that it was started in. */
 bool run_is_within(const struct run *run, const struct run *ancestor);
 
 /* Begins a step; an active one only gets the pid, unless that is 0. Returns 0, -ENOMEM, or -E2BIG
@@ -68,8 +68,8 @@ bool run_is_within(const struct run *run, const struct run *ancestor);
 int run_begin_sheet(struct run *run, int64_t sheet_num, pid_t pid);
 /* Ends a step. Returns 1 if it was active, otherwise 0. */
 int run_end_sheet(struct run *run, int64_t sheet_num);
-/* NULL: the step is not active. */
+/* Returns the step, or NULL if it is not active. */
 const struct run_sheet *run_find_sheet(const struct run *run, int64_t sheet_num);
 
-/* The owner of an event of that run; its strings belong to the run. */
+/* Returns the owner for an event of that run and step. The run owns its strings. */
 struct event_owner run_owner(const struct run *run, int64_t sheet_num);

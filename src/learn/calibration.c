@@ -45,7 +45,7 @@ static int compare_ends(const void *a, const void *b)
     return (left->ended_at > right->ended_at) - (left->ended_at < right->ended_at);
 }
 
-/* How many of the needs, sorted by end, had ended by a time. */
+/* Returns how many of the needs, which are sorted by end, had ended by a time. */
 static size_t count_ended(const struct run_need *needs, size_t count, double by)
 {
     size_t low = 0, high = count;
@@ -60,9 +60,10 @@ static size_t count_ended(const struct run_need *needs, size_t count, double by)
     return low;
 }
 
-/* A run that was killed for memory would have needed more than `value`: below the estimate it
- * proves nothing. */
-static void check(struct held_rate *rate, const struct run_need *need, double value, double most)
+/* Counts one figure of a run. A run that was killed because memory ran out would have needed more
+ * than `value`: if the value is below the estimate, the run proves nothing and does not count. */
+static void check_figure(struct held_rate *rate, const struct run_need *need, double value,
+                         double most)
 {
     if (!real_is_known(value) || !real_is_known(most) ||
         (need->was_killed_for_memory && value <= most))
@@ -75,11 +76,13 @@ static void check_run(const struct run_need *need, const struct resource_estimat
                       struct calibration *calibration)
 {
     calibration->runs++;
-    check(&calibration->memory, need, need->memory_mb, estimate->peak_memory_mb_p95);
-    check(&calibration->cpu, need, need->cpu_seconds, estimate->cpu_seconds_p95);
-    check(&calibration->duration, need, need->duration_seconds, estimate->duration_seconds_p95);
+    check_figure(&calibration->memory, need, need->memory_mb, estimate->peak_memory_mb_p95);
+    check_figure(&calibration->cpu, need, need->cpu_seconds, estimate->cpu_seconds_p95);
+    check_figure(&calibration->duration, need, need->duration_seconds,
+                 estimate->duration_seconds_p95);
     if (estimate->confidence >= ESTIMATE_MIN_CONFIDENCE)
-        check(&calibration->memory_when_sure, need, need->memory_mb, estimate->peak_memory_mb_p95);
+        check_figure(&calibration->memory_when_sure, need, need->memory_mb,
+                     estimate->peak_memory_mb_p95);
 }
 
 static void compute_rate(struct held_rate *rate)

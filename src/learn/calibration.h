@@ -25,11 +25,11 @@ struct calibrator {
 void calibrator_init(struct calibrator *calibrator, const struct learn_numbers *numbers);
 void calibrator_done(struct calibrator *calibrator);
 
-/* Adds a run. Ignores runs without a type, running runs and lost runs. 0 or -ENOMEM. */
+/* Adds a run. Ignores runs without a type, running runs and lost runs. Returns 0 or -ENOMEM. */
 int calibrator_add(struct calibrator *calibrator, const struct run_digest *run);
 
 /* Makes the calibration of each type of which a run could be checked, the type with the most runs
- * first. The list and the names are allocated in `arena`. 0 or -ENOMEM. */
+ * first. The list and the names are allocated in `arena`. Returns 0 or -ENOMEM. */
 int calibrator_make(struct calibrator *calibrator, struct arena *arena,
                     struct calibration_list *ret);
 

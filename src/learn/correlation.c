@@ -22,7 +22,7 @@
 #define TAG_MAX_BYTES  (NAME_MAX_BYTES + 32)
 #define TAGS_MAX       5
 
-struct tally_of_runs {
+struct run_tally {
     size_t runs;
     size_t failures;
 };
@@ -33,8 +33,8 @@ struct group {
     char label[NAME_MAX_BYTES];   /* "a peak RSS of 1-2GB" in "runs with a peak RSS of 1-2GB" */
     char more_tag[TAG_MAX_BYTES]; /* a second tag; empty: none */
     const char *tag_value;        /* NULL: the name */
-    struct tally_of_runs own;
-    struct tally_of_runs all; /* all runs whose figure is known */
+    struct run_tally own;
+    struct run_tally all; /* all runs whose figure is known */
     double p, q;
 };
 
@@ -44,13 +44,13 @@ struct finder {
     struct VEC(struct group) groups;
 };
 
-static void count_run(struct tally_of_runs *tally, const struct past_run *run)
+static void count_run(struct run_tally *tally, const struct past_run *run)
 {
     tally->runs++;
     tally->failures += run->has_failed;
 }
 
-static double rate_of(const struct tally_of_runs *tally)
+static double rate_of(const struct run_tally *tally)
 {
     return (double)tally->failures / (double)tally->runs;
 }
@@ -107,7 +107,7 @@ static int add_bins(struct finder *finder, const struct binning *binning,
                     void (*describe)(const struct binning *binning, size_t bin,
                                      struct group *group))
 {
-    struct tally_of_runs tallies[BINS_MAX] = {0}, all = {0};
+    struct run_tally tallies[BINS_MAX] = {0}, all = {0};
     int r = 0;
 
     for (size_t i = 0; i < finder->history->runs.count; i++) {
@@ -227,8 +227,8 @@ static int add_calls_of(struct finder *finder, int source)
 {
     const struct history *history = finder->history;
     size_t count = history->calls.count;
-    _cleanup_free_ struct tally_of_runs *tallies = calloc(count, sizeof(*tallies));
-    struct tally_of_runs all = {0};
+    _cleanup_free_ struct run_tally *tallies = calloc(count, sizeof(*tallies));
+    struct run_tally all = {0};
     int r = tallies ? 0 : -ENOMEM;
 
     for (size_t i = 0; i < history->runs.count && r == 0; i++) {
@@ -272,7 +272,7 @@ static void describe_anomaly(const char *type, bool is_without, struct group *gr
 static int add_anomaly(struct finder *finder, size_t number)
 {
     const struct history *history = finder->history;
-    struct tally_of_runs with = {0}, without = {0};
+    struct run_tally with = {0}, without = {0};
 
     for (size_t i = 0; i < history->runs.count; i++) {
         const struct past_run *run = &history->runs.items[i];
@@ -305,7 +305,7 @@ static int add_anomalies(struct finder *finder)
 static int test_groups(struct finder *finder)
 {
     size_t count = finder->groups.count;
-    _cleanup_free_ struct tested *tests = malloc(MAX(count, (size_t)1) * sizeof(*tests));
+    _cleanup_free_ struct hypothesis_test *tests = malloc(MAX(count, (size_t)1) * sizeof(*tests));
 
     if (!tests)
         return -ENOMEM;
@@ -316,7 +316,7 @@ static int test_groups(struct finder *finder)
         group->p = fisher_exact((int64_t)group->own.failures,
                                 (int64_t)(group->own.runs - group->own.failures),
                                 (int64_t)rest_failures, (int64_t)(rest_runs - rest_failures));
-        tests[i] = (struct tested){.p = group->p, .number = i};
+        tests[i] = (struct hypothesis_test){.p = group->p, .number = i};
     }
     benjamini_hochberg(tests, count);
     for (size_t i = 0; i < count; i++)

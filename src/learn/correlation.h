@@ -1,4 +1,4 @@
-/* Correlation: which resource use goes with failure. Pure: runs in, findings out.
+/* Correlation: which resource use correlates with failure. Pure: runs in, findings out.
  *
  * Runs are grouped by each figure (peak memory, CPU seconds, dominant system call, types of
  * anomalies, duration). Each group is compared with all runs whose figure is known. The confidence
@@ -12,12 +12,12 @@
 #include "model/analysis.h"
 
 /* Sets all fields except as_of, since, runs_left_out and the patterns. Lists and texts are
- * allocated in `arena`. 0 or -ENOMEM; *ret is unchanged on failure. */
+ * allocated in `arena`. Returns 0 or -ENOMEM; *ret is unchanged on failure. */
 int correlation_find(const struct history *history, int64_t min_sample_size, struct arena *arena,
                      struct analysis *ret);
 
 /* Makes patterns of the correlations with enough confidence, as first seen `now`. They share the
- * texts of the correlations; the list is allocated in `arena`. 0 or -ENOMEM. */
+ * texts of the correlations; the list is allocated in `arena`. Returns 0 or -ENOMEM. */
 int correlation_patterns(const struct correlation_list *correlations,
                          const struct learn_numbers *numbers, double now, struct arena *arena,
                          struct pattern_list *ret);

@@ -18,11 +18,11 @@ struct run_need {
     bool was_killed_for_memory; /* it would have needed more */
 };
 
-/* false: the run is running or was lost, and cannot be used. */
+/* Extracts what a run used. Returns false if the run is running or was lost: it cannot be used. */
 bool run_need_of(const struct job *run, struct run_need *ret);
 
-/* Makes an estimate from runs of one type; running and lost runs are left out. 0, -ENODATA (no run
- * to use) or -ENOMEM.
+/* Makes an estimate from runs of one type; running and lost runs are left out. Returns 0, -ENODATA
+ * (no run to use) or -ENOMEM.
  *
  * Percentiles are interpolated (stats/quantile.h). Memory is that of all processes together, as
  * admission counts it: the peak of the unique memory, and not less than the largest process.
@@ -32,6 +32,6 @@ bool run_need_of(const struct job *run, struct run_need *ret);
  * and sample_size and confidence are 0. */
 int estimate_make(const struct job_list *runs, struct resource_estimate *ret);
 
-/* The same from `count` needs; `scratch` has room for `count` numbers. 0 or -ENODATA. */
+/* The same from `count` needs; `scratch` has room for `count` numbers. Returns 0 or -ENODATA. */
 int estimate_of_needs(const struct run_need *needs, size_t count, double *scratch,
                       struct resource_estimate *ret);

@@ -42,7 +42,7 @@ void history_init(struct history *history, const struct learn_numbers *numbers);
 void history_done(struct history *history);
 
 /* Adds a copy of a run. Running runs are ignored; ended runs without a known outcome are only
- * counted. 0 or -ENOMEM. */
+ * counted. Returns 0 or -ENOMEM. */
 int history_add(struct history *history, const struct run_digest *run);
 
 #define _cleanup_history_ __attribute__((cleanup(history_done)))

@@ -204,7 +204,7 @@ static void store_reading(struct watched *it, const struct process_reading *read
     it->lives = true;
     if (!it->is_read)
         return;
-    /* process_files_glance() does not set these. */
+    /* process_files_read_cpu() does not set these. */
     if (!reading->state) {
         it->reading.ppid = before.ppid;
         it->reading.state = before.state;
@@ -240,7 +240,8 @@ static int read_briefly(struct target *target, struct watched *it, bool thorough
 {
     struct process_reading reading;
 
-    if (!it->is_read || !it->lives || process_files_glance(&target->tree, it->files, &reading) < 0)
+    if (!it->is_read || !it->lives ||
+        process_files_read_cpu(&target->tree, it->files, &reading) < 0)
         return 0;
     it->may_have_forked |= target->has_births;
     bool is_idle = reading.cpu_ns == it->reading.cpu_ns;

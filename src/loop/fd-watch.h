@@ -9,7 +9,8 @@ struct fd_watch;
 
 typedef void (*fd_watch_fn)(void *context, int fd);
 
-/* With `owns_fd`, the watch owns the descriptor after success. Returns 0 or a negative errno. */
+/* Calls `on_readable` whenever the descriptor is readable. With `owns_fd`, the watch owns the
+ * descriptor after success. Returns 0 or a negative errno. */
 int fd_watch_start(uv_loop_t *loop, int fd, bool owns_fd, fd_watch_fn on_readable, void *context,
                    struct fd_watch **ret);
 /* Asynchronous: libuv's close callback frees the watch and closes the descriptor if the watch owns

@@ -158,12 +158,12 @@ static void close_stream(struct helper *helper)
     helper->stream_fd = -1;
 }
 
-static void keep_output(struct helper *helper, const char *bytes, size_t length)
+static void append_output(struct helper *helper, const char *bytes, size_t length)
 {
     size_t room = helper->options.output_max - helper->output.length;
 
-    if (helper->options.on_piece) {
-        helper->options.on_piece(helper->options.context, bytes, length);
+    if (helper->options.on_chunk) {
+        helper->options.on_chunk(helper->options.context, bytes, length);
         return;
     }
     text_append(&helper->output, bytes, MIN(length, room));
@@ -182,7 +182,7 @@ static bool read_some(struct helper *helper, int fd)
             return errno == EAGAIN || errno == EINTR;
         if (n == 0)
             return false;
-        keep_output(helper, piece, (size_t)n);
+        append_output(helper, piece, (size_t)n);
     }
     return !helper->was_cut;
 }
@@ -402,7 +402,7 @@ static struct helper *find_helper(const struct helpers *helpers, pid_t pid)
     return helper;
 }
 
-bool helpers_are_none(const struct helpers *helpers)
+bool helpers_is_empty(const struct helpers *helpers)
 {
     return !helpers->first;
 }

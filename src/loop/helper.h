@@ -50,10 +50,10 @@ struct helper_options {
     const char *stdout_path;
     uint64_t file_max_bytes; /* 0: no limit */
     size_t output_max;       /* bytes of output to keep; the helper is stopped if it writes more */
-    /* Gets each chunk of output as it is read; nothing is kept then, and `output_max` does not
-     * apply. May be NULL. */
-    void (*on_piece)(void *context, const char *bytes, size_t length);
-    /* Gets all output so far, whenever more has been read. May be NULL. */
+    /* Called with each chunk of output as it is read. If it is set, no output is kept, and
+     * `output_max` does not apply. May be NULL. */
+    void (*on_chunk)(void *context, const char *bytes, size_t length);
+    /* Called with all output so far, whenever more has been read. May be NULL. */
     void (*on_output)(void *context, const char *output, size_t length);
     /* Called exactly once, as the last callback. The helper may not be used afterwards. */
     void (*on_end)(void *context, const struct helper_end *end);
@@ -66,7 +66,7 @@ int helper_find(const char *name, char *into, size_t capacity);
 
 /* Returns 0 or -ENOMEM. */
 int helpers_new(uv_loop_t *loop, const struct helpers_options *options, struct helpers **ret);
-/* Kills the remaining helpers, without calling their `on_end`. NULL is allowed. */
+/* Kills the remaining helpers, without calling their `on_end`, and frees all. NULL is allowed. */
 void helpers_close(struct helpers *helpers);
 
 /* Starts a helper, which `helpers` owns. Returns 0 or a negative errno. A failure to execute the
@@ -74,7 +74,7 @@ void helpers_close(struct helpers *helpers);
 int helper_start(struct helpers *helpers, const struct helper_options *options,
                  struct helper **ret);
 pid_t helper_pid(const struct helper *helper);
-/* Sets a new deadline, counted from now; 0: none. No effect once it was asked to stop. */
+/* Sets a new deadline, counted from now; 0: none. Has no effect after helper_stop(). */
 void helper_set_deadline(struct helper *helper, uint64_t deadline_ms);
 /* Stop and restart reading its output. A paused helper blocks when its pipe is full. */
 void helper_pause(struct helper *helper);
@@ -83,7 +83,7 @@ void helper_resume(struct helper *helper);
  * time to SIGKILL. */
 void helper_stop(struct helper *helper, uint64_t grace_ms);
 
-bool helpers_are_none(const struct helpers *helpers);
+bool helpers_is_empty(const struct helpers *helpers);
 bool helpers_have(const struct helpers *helpers, pid_t pid);
-/* Called by reaper_collect() when a helper can be waited for. */
+/* For reaper_collect(): handles the end of a helper that can be waited for. */
 void helpers_reap(struct helpers *helpers, pid_t pid);

@@ -7,17 +7,18 @@
 
 #include "base/cleanup.h"
 
-/* Only children of this thread, which include orphans (the kernel gives them to the first thread).
- * A library may have children in another thread, which it waits for itself. */
-#define OWN __WNOTHREAD
+/* Limits a wait to the children of this thread. These include orphans, because the kernel gives
+ * them to the first thread. A library may have children in another thread, for which it waits
+ * itself. */
+#define OWN_THREAD __WNOTHREAD
 
-/* Discards the stop or continue of a helper. */
+/* Reports the end of a helper to helpers_reap(). Discards its stops and continues. */
 static void pass_to_helpers(struct helpers *helpers, const siginfo_t *info)
 {
-    siginfo_t taken;
+    siginfo_t discarded;
 
     if (info->si_code == CLD_STOPPED || info->si_code == CLD_CONTINUED)
-        waitid(P_PID, (id_t)info->si_pid, &taken, WSTOPPED | WCONTINUED | WNOHANG);
+        waitid(P_PID, (id_t)info->si_pid, &discarded, WSTOPPED | WCONTINUED | WNOHANG);
     else
         helpers_reap(helpers, info->si_pid);
 }
@@ -28,8 +29,8 @@ static pid_t find_ready(struct helpers *helpers)
 {
     for (;;) {
         siginfo_t info = {0};
-        if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | OWN) <
-            0) {
+        if (waitid(P_ALL, 0, &info,
+                   WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | OWN_THREAD) < 0) {
             if (errno != EINTR)
                 return -errno;
             continue;
@@ -45,10 +46,10 @@ int reaper_collect(struct helpers *helpers, child_fn on_child, void *context)
     for (;;) {
         struct rusage usage;
         int status;
-        pid_t which = helpers && !helpers_are_none(helpers) ? find_ready(helpers) : -1;
+        pid_t which = helpers && !helpers_is_empty(helpers) ? find_ready(helpers) : -1;
         if (which == 0 || which < -1)
             return which;
-        pid_t pid = wait4(which, &status, WNOHANG | WUNTRACED | WCONTINUED | OWN, &usage);
+        pid_t pid = wait4(which, &status, WNOHANG | WUNTRACED | WCONTINUED | OWN_THREAD, &usage);
 
         if (pid > 0)
             on_child(context, pid, status, &usage);

@@ -1,5 +1,5 @@
-/* Signals as events with their sender, and the signal state that a child must get as if its parent
- * were not sonde. */
+/* Signals as events with their sender. Also saves and restores the signal state of this process, so
+ * that a command starts with the state that it would have without sonde. */
 #pragma once
 
 #include <signal.h>
@@ -28,7 +28,7 @@ typedef void (*signal_fn)(void *context, const struct signalfd_siginfo *info);
  * errno. */
 int signal_watch_start(uv_loop_t *loop, signal_fn on_signal, void *context,
                        struct signal_watch **ret);
-/* NULL is allowed. `on_signal` may call it. */
+/* Stops the watch and frees it. NULL is allowed. `on_signal` may call it. */
 void signal_watch_close(struct signal_watch *watch);
 
 /* Stops this process with `stop_signal` (SIGTSTP, SIGTTIN, SIGTTOU) as if the signal had never been

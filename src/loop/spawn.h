@@ -28,7 +28,8 @@ struct spawn_report {
     int error; /* errno */
 };
 
-/* Returns true and the report if the child has failed. Blocks if the descriptor does. */
+/* Reads the report of a child that could not execute its program. Returns false if there is none.
+ * Blocks if the descriptor blocks. */
 bool spawn_read_report(int fd, struct spawn_report *ret);
 
 struct spawn_user {
@@ -41,16 +42,16 @@ struct spawn_helper_options {
     const struct spawn_user *user; /* NULL: the user of this process */
     int stdout_fd;                 /* -1: /dev/null */
     int stderr_fd;
-    /* A file for its stdout instead, created with the rights of its user: it must not exist, and no
-     * symbolic link in its path is followed. NULL: none. */
+    /* Replaces stdout_fd: a new file for stdout, created with the rights of the helper's user. The
+     * file must not exist, and no symbolic link in its path is followed. NULL: none. */
     const char *stdout_path;
     uint64_t file_max_bytes; /* limit for each file that it writes; 0: none */
     int death_signal;        /* the kernel sends it when the thread that started the helper ends */
 };
 
-/* Starts a helper program in its own session and in "/", with an empty stdin, no other descriptors
- * than the standard ones, default signals, no core dumps and a fixed environment. Does not wait for
- * the exec, because the helper may run as another user by then, who can stop it. The report can be
- * read from *ret_report_fd, which the caller owns, once the helper has ended. Returns 0 or a
+/* Starts a helper program in its own session and in "/", with an empty stdin, only the standard
+ * descriptors, default signals, no core dumps and a fixed environment. Does not wait for the exec,
+ * because the child may already run as another user, who can stop it. After the helper has ended,
+ * spawn_read_report() reads the report from *ret_report_fd, which the caller owns. Returns 0 or a
  * negative errno. */
 int spawn_helper(const struct spawn_helper_options *options, pid_t *ret_pid, int *ret_report_fd);

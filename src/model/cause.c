@@ -22,7 +22,7 @@ static bool is_fault(int64_t signal_num)
            signal_num == SIGFPE || signal_num == SIGTRAP || signal_num == SIGSYS;
 }
 
-/* Appends nothing if the sender is unknown. */
+/* Appends who sent the signal; nothing if the sender is unknown. */
 static void append_sender(const struct process_event *end, struct text *out)
 {
     char command[SENDER_MAX_BYTES + 1] = "";
@@ -63,14 +63,6 @@ static void append_kill(const struct process_event *end, struct text *out)
     append_sender(end, out);
 }
 
-void cause_append_end(const struct process_event *end, struct text *out)
-{
-    if (end->event_type == EVENT_EXIT)
-        text_printf(out, "exited %lld", (long long)end->exit_code);
-    else
-        append_kill(end, out);
-}
-
 /* "cc1 (4711) killed by SIGKILL", "→ cc exited 1". Only the first link has its pid, because users
  * search for that process. */
 static void append_link(const struct process_event *end, bool is_first, struct text *out)
@@ -86,7 +78,10 @@ static void append_link(const struct process_event *end, bool is_first, struct t
     if (!is_named)
         text_printf(out, "pid %lld", (long long)end->pid);
     text_append_char(out, ' ');
-    cause_append_end(end, out);
+    if (end->event_type == EVENT_EXIT)
+        text_printf(out, "exited %lld", (long long)end->exit_code);
+    else
+        append_kill(end, out);
 }
 
 static void append_chain(const struct process_event_list *chain, struct text *out)

@@ -16,8 +16,3 @@
  * status 2: cc1 (4711) killed by SIGKILL → cc exited 1 → make exited 2". Writes "" for an empty
  * chain, or if memory runs out. */
 void cause_format(const struct process_event_list *chain, char into[static CAUSE_MAX_BYTES + 1]);
-
-/* Appends how one process ended: "exited 3", "killed by SIGSEGV, core dumped". `out` records
- * errors. */
-struct text;
-void cause_append_end(const struct process_event *end, struct text *out);

@@ -1,12 +1,6 @@
 #include "model/daemon-status.h"
 
-#include "base/macros.h"
 #include "model/snapshot.h"
-
-static const char *const pressure_names[] = {
-    [PRESSURE_UNKNOWN] = NULL,    [PRESSURE_NONE] = "none", [PRESSURE_LOW] = "low",
-    [PRESSURE_MEDIUM] = "medium", [PRESSURE_HIGH] = "high", [PRESSURE_CRITICAL] = "critical",
-};
 
 static const struct field daemon_losses_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct daemon_losses, member, type, __VA_ARGS__)
@@ -22,11 +16,11 @@ static const struct field daemon_losses_fields[] = {
     FIELD(stream_events_dropped, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "events dropped because a subscriber did not read"),
     FIELD(stream_bytes_dropped, FIELD_INT, .unit = UNIT_BYTES,
-          .meaning = "events dropped because a subscriber did not read"),
+          .meaning = "size of these dropped events"),
     FIELD(subscribers_disabled, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "subscribers disabled after too many consecutive failures"),
     FIELD(connections_refused, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning = "connections refused for lack of room or permission"),
+          .meaning = "connections rejected: too many, or no permission"),
 #undef FIELD
 };
 static const struct record daemon_losses_record =
@@ -59,8 +53,8 @@ static const struct field daemon_status_fields[] = {
     FIELD(active_sheets, FIELD_INT, .unit = UNIT_COUNT, .meaning = "active steps"),
     FIELD(open_anomalies, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "anomalies that have not cleared"),
-    FIELD(pressure_level, FIELD_ENUM, .names = pressure_names,
-          .name_count = ARRAY_SIZE(pressure_names), .meaning = "pressure level"),
+    FIELD(pressure_level, FIELD_ENUM, .names = pressure_names, .name_count = PRESSURE_COUNT,
+          .meaning = "pressure level"),
     FIELD(snapshots, FIELD_INT, .unit = UNIT_COUNT, .meaning = "snapshots since it started"),
     FIELD(last_snapshot_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.001,
           .meaning = "time of the last snapshot"),

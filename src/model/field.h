@@ -104,8 +104,8 @@ struct field {
     const char *title; /* column heading; NULL: not shown in columns */
     unsigned width;    /* columns on a screen */
     bool required;     /* decoding fails if it is missing or null */
-    bool is_announced; /* decoding fails if it is missing; null is unknown */
-    bool is_left_out;  /* JSON omits it while it is unknown, instead of null; reals only */
+    bool key_required; /* decoding fails if it is missing; null means unknown */
+    bool omit_unknown; /* JSON omits it while it is unknown, instead of null; reals only */
     const char *const *names;
     size_t name_count;
     const struct record *record;
@@ -136,11 +136,13 @@ struct text_list LIST(const char *);
 /* A FIELD_RECORDS for code that does not know its item type. */
 struct any_list LIST(void);
 
+/* Sets all fields to unknown; other members are not changed. */
 void record_init(const struct record *record, void *object);
 
-/* Returns NULL if there is no entry of that name. */
+/* Returns the entry of that name, or NULL. */
 const struct tally *tally_find(const struct tally_list *list, const char *name);
 
+/* Returns the field of that name, or NULL. */
 const struct field *record_find(const struct record *record, const char *name);
 
 /* Returns the number of decimals for the field's resolution; -1 for full precision. */

@@ -20,7 +20,7 @@ struct job_rule {
 
 struct job_rule_list LIST(struct job_rule);
 
-/* The key of a matcher in the configuration: workspace, env, cgroup, command. */
+/* Returns the key of a matcher in the configuration: workspace, env, cgroup or command. */
 const char *job_rule_kind_name(enum job_rule_kind kind);
 
 /* Returns the value of a placeholder, or NULL if it has none. */

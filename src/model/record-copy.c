@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Replaces everything that the object points to with copies. */
+/* Replaces everything that the object points to by copies in the arena. */
 static int own_fields(const struct record *record, void *object, struct arena *arena);
 
 static int own_text(const char **text, struct arena *arena)

@@ -248,7 +248,7 @@ static int decode_object(struct decoder *decoder, const struct place *place,
         json_t *value = json_object_get(json, field->name);
 
         if (!value || json_is_null(value)) {
-            if (field->required || (field->is_announced && !value))
+            if (field->required || (field->key_required && !value))
                 return fail_expected(decoder, &field_place, field_type_name(field->type), value);
             continue;
         }

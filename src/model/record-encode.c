@@ -117,7 +117,7 @@ void record_encode(const struct record *record, const void *object, struct json_
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
         const void *value = (const char *)object + field->offset;
-        if (field->is_left_out && !real_is_known(*(const double *)value))
+        if (field->omit_unknown && !real_is_known(*(const double *)value))
             continue;
         json_write_key(json, field->name);
         field_encode(field, value, json);

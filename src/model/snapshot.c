@@ -83,7 +83,7 @@ static const struct field psi_fields[] = {
 };
 static const struct record psi_record = RECORD_OF(struct psi, "Psi", psi_fields);
 
-static const char *const pressure_names[] = {
+const char *const pressure_names[PRESSURE_COUNT] = {
     [PRESSURE_UNKNOWN] = NULL,    [PRESSURE_NONE] = "none", [PRESSURE_LOW] = "low",
     [PRESSURE_MEDIUM] = "medium", [PRESSURE_HIGH] = "high", [PRESSURE_CRITICAL] = "critical",
 };
@@ -112,7 +112,7 @@ static const struct field snapshot_fields[] = {
           .meaning = "the processes in scope"),
     FIELD(gpus, FIELD_RECORDS, .record = &gpu_metric_record, .meaning = "the GPUs, if any"),
     FIELD(pressure_level, FIELD_ENUM, .origin = "detect", .names = pressure_names,
-          .name_count = ARRAY_SIZE(pressure_names), .meaning = "pressure level"),
+          .name_count = PRESSURE_COUNT, .meaning = "pressure level"),
     FIELD(running_jobs, FIELD_INT, .unit = UNIT_COUNT, .origin = "jobs",
           .meaning = "number of running jobs"),
     FIELD(active_sheets, FIELD_INT, .unit = UNIT_COUNT, .origin = "jobs",

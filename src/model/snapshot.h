@@ -57,7 +57,10 @@ enum pressure {
     PRESSURE_MEDIUM,
     PRESSURE_HIGH,
     PRESSURE_CRITICAL,
+    PRESSURE_COUNT,
 };
+
+extern const char *const pressure_names[PRESSURE_COUNT];
 
 struct process_list LIST(struct process_metric);
 struct gpu_list LIST(struct gpu_metric);

@@ -56,7 +56,7 @@ static int copy_owner(struct tick_box *box, const struct event_owner *owner)
     return 0;
 }
 
-static int make_room(struct tick_box *box)
+static int reserve_event(struct tick_box *box)
 {
     struct process_event_list *events = &box->tick.events;
 
@@ -71,7 +71,7 @@ static int make_room(struct tick_box *box)
 struct process_event *tick_box_add_event(struct tick_box *box, struct event_owner owner,
                                          enum event_type type, pid_t pid, double timestamp)
 {
-    if (copy_owner(box, &owner) < 0 || make_room(box) < 0) {
+    if (copy_owner(box, &owner) < 0 || reserve_event(box) < 0) {
         box->lost_events++;
         return NULL;
     }
@@ -137,7 +137,7 @@ void tick_box_remove_events(struct tick_box *box,
     events->count = kept;
 }
 
-static bool is_of_no_life(void *context _unused_, const struct process_event *event)
+static bool is_not_lifecycle(void *context _unused_, const struct process_event *event)
 {
     return !event_is_lifecycle(event);
 }
@@ -147,7 +147,7 @@ void tick_box_keep_lifecycle(struct tick_box *box, const char *run_id)
     struct gap_list *gaps = &box->tick.gaps;
     size_t kept = 0;
 
-    tick_box_remove_events(box, is_of_no_life, NULL);
+    tick_box_remove_events(box, is_not_lifecycle, NULL);
     for (size_t i = 0; i < gaps->count; i++)
         if (gaps->items[i].kind == GAP_EVENTS)
             gaps->items[kept++] = gaps->items[i];
@@ -156,8 +156,8 @@ void tick_box_keep_lifecycle(struct tick_box *box, const char *run_id)
     snprintf(box->tick.beside_run, sizeof(box->tick.beside_run), "%s", run_id);
 }
 
-/* Without memory the text stays NULL. */
-static void note_sender(struct tick_box *box, const struct process_event *sent,
+/* Copies the sender and the details of a signal. A text that cannot be allocated stays NULL. */
+static void copy_sender(struct tick_box *box, const struct process_event *sent,
                         struct process_event *event)
 {
     event->sender_pid = sent->sender_pid;
@@ -175,20 +175,20 @@ struct process_event *tick_box_add_signal(struct tick_box *box, struct event_own
     /* A signal to the whole group may have killed before it was reported here. */
     if (end && end->event_type == EVENT_KILL) {
         if (end->signal_num == sent->signal_num)
-            note_sender(box, sent, end);
+            copy_sender(box, sent, end);
         return end;
     }
     struct process_event *event = tick_box_add_event(box, owner, EVENT_SIGNAL, pid, timestamp);
     if (!event)
         return NULL;
     event->signal_num = sent->signal_num;
-    note_sender(box, sent, event);
+    copy_sender(box, sent, event);
     box->signals++;
     return event;
 }
 
 /* Removes the latest signal of that number; the order of the others stays. */
-static bool take_signal(struct tick_box *box, pid_t pid, int number, struct process_event *ret)
+static bool remove_signal(struct tick_box *box, pid_t pid, int number, struct process_event *ret)
 {
     struct process_event_list *events = &box->tick.events;
 
@@ -209,7 +209,7 @@ static struct process_event *add_kill(struct tick_box *box, struct event_owner o
                                       int wait_status, double timestamp)
 {
     struct process_event signal;
-    bool is_known = take_signal(box, pid, WTERMSIG(wait_status), &signal);
+    bool is_known = remove_signal(box, pid, WTERMSIG(wait_status), &signal);
     struct process_event *event = tick_box_add_event(box, owner, EVENT_KILL, pid, timestamp);
 
     if (!event)

@@ -1,5 +1,5 @@
-/* A tick with all its texts, so that it can be handed from thread to thread: a snapshot, and the
- * events since the previous one. */
+/* A tick box: a tick (a snapshot, and the events since the previous one) that owns all its texts,
+ * so that one thread can pass it to another. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 #include "model/syscall-profile.h"
 #include "model/tick.h"
 
-/* Half a megabyte of events; a build makes some thousand in a second. A full box is passed on
- * without a snapshot. */
+/* Half a megabyte of events; a build makes some thousand in a second. A full box is passed on at
+ * once, without a snapshot. */
 #define TICK_EVENTS_MAX 4096
 
 /* The run and the step that an event belongs to. The texts are copied when an event is added. */
@@ -21,7 +21,7 @@ struct event_owner {
 
 #define EVENT_OWNER_NONE ((struct event_owner){.uid = INT_UNKNOWN, .sheet_num = INT_UNKNOWN})
 
-/* What a tracer counted for its process and the forks of that. */
+/* The system calls that a tracer counted for its process and the children of that. */
 struct traced {
     pid_t pid;
     uint64_t start_ticks;
@@ -49,26 +49,27 @@ void tick_box_freep(struct tick_box **box);
 
 bool tick_box_is_full(const struct tick_box *box);
 
-/* These return the event, to be completed until the next is added; NULL without room or memory,
- * which is counted. `timestamp` is the wall clock. */
+/* Each of the next functions adds an event and returns it, so that the caller can complete it
+ * before it adds another. Without room or memory they return NULL and count the event as lost.
+ * `timestamp` is the wall clock. */
 struct process_event *tick_box_add_event(struct tick_box *box, struct event_owner owner,
                                          enum event_type type, pid_t pid, double timestamp);
 struct process_event *tick_box_add_spawn(struct tick_box *box, struct event_owner owner, pid_t pid,
                                          int64_t ppid, double timestamp);
-/* A process ended: an exit, or a kill, which replaces the signal that caused it, if that is in the
- * box. */
+/* Adds the end of a process: an exit or a kill. A kill replaces the signal that caused it, if that
+ * is in the box. */
 struct process_event *tick_box_add_end(struct tick_box *box, struct event_owner owner, pid_t pid,
                                        int wait_status, double timestamp);
-/* Adds a signal with the number and sender of `sent` (copied); part of the kill, if that is in the
- * box already. */
+/* Adds a signal with the number and sender of `sent`, which are copied. If the box already has the
+ * kill of the process, adds the sender to the kill instead. */
 struct process_event *tick_box_add_signal(struct tick_box *box, struct event_owner owner, pid_t pid,
                                           const struct process_event *sent, double timestamp);
 
-/* The end of a process in the box; NULL: none. */
+/* Returns the event of the end of a process, or NULL if the box has none. */
 struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid);
 
-/* Forks, execs and exits: the parent of a run sees these as well as a daemon does. Only the daemon
- * may see signals, and clients report steps to it. */
+/* Returns whether the event is a fork, exec or exit of a process. These can be stored by `sonde
+ * run` itself. Only the daemon stores signals, and steps, which clients report to it. */
 bool event_is_lifecycle(const struct process_event *event);
 
 /* Removes the events for which `is_unwanted` returns true. */
@@ -76,11 +77,11 @@ void tick_box_remove_events(struct tick_box *box,
                             bool (*is_unwanted)(void *context, const struct process_event *event),
                             void *context);
 
-/* Keeps only forks, execs and exits, and the gaps in them, for a run whose samples another session
- * stores. */
+/* Keeps only forks, execs and exits, and the gaps in them, for a run whose snapshots another
+ * session stores (see tick.beside_run). */
 void tick_box_keep_lifecycle(struct tick_box *box, const char *run_id);
 
-/* Copies the counts; `details` is not copied. 0 or -ENOMEM. */
+/* Adds a copy of the counts; `details` is not copied. Returns 0 or -ENOMEM. */
 int tick_box_add_trace(struct tick_box *box, const struct traced *traced, const char *details);
-/* Copies the gap and its text. 0 or -ENOMEM. */
+/* Adds a copy of the gap and its text. Returns 0 or -ENOMEM. */
 int tick_box_add_gap(struct tick_box *box, const struct gap *gap);

@@ -23,14 +23,14 @@ struct tick {
     struct snapshot *snapshot; /* NULL: none; with `id` set, see snapshot_id_next() */
     struct process_event_list events;
     struct gap_list gaps;
-    struct process_trace_list traces; /* of processes that are stored already, perhaps gone */
+    struct process_trace_list traces; /* of processes that are already stored and may be gone */
     struct anomaly_list anomalies;    /* that opened, changed or cleared; see store_write_tick() */
-    /* The run whose snapshots another session stores, while this one stores its events: the
-     * snapshot of the tick is not stored, it only owns texts. "": none. */
+    /* If set, this session stores only the events of this run, beside another session that stores
+     * its snapshots. The snapshot of the tick then only owns texts and is not stored. "": none. */
     char beside_run[UUID_TEXT_SIZE];
 };
 
-/* The snapshot to be stored; NULL: none. */
+/* Returns the snapshot that must be stored, or NULL if there is none. */
 static inline struct snapshot *tick_stored_snapshot(const struct tick *tick)
 {
     return tick->beside_run[0] ? NULL : tick->snapshot;

@@ -3,6 +3,6 @@
 
 #include <stdbool.h>
 
-/* Whether the call exists to wait for others (wait4, futex, poll, nanosleep, …): its time says
- * nothing about the work of its caller. */
+/* Returns whether the call exists to wait (wait4, futex, poll, nanosleep, …), so that its time is
+ * not spent on work. */
 bool call_is_waiting(const char *name);

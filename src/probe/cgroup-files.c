@@ -14,8 +14,8 @@ int cgroup_number_parse(const char *bytes, size_t length, int64_t *ret)
 
     if (lines_first(bytes, length, &line) < 0)
         return -EBADMSG;
-    if (!line_take_key(&line, "max") && !line_take_key(&line, "-1") &&
-        line_take_uint(&line, &value) < 0)
+    if (!line_skip_key(&line, "max") && !line_skip_key(&line, "-1") &&
+        line_scan_uint(&line, &value) < 0)
         return -EBADMSG;
     if (line.at < line.end)
         return -EBADMSG;
@@ -30,9 +30,9 @@ int cgroup_cpu_max_parse(const char *bytes, size_t length, double *ret_cpu_count
 
     if (lines_first(bytes, length, &line) < 0)
         return -EBADMSG;
-    if (!line_take_key(&line, "max ") && (line_take_int(&line, &quota_us) < 0 || quota_us == 0))
+    if (!line_skip_key(&line, "max ") && (line_scan_int(&line, &quota_us) < 0 || quota_us == 0))
         return -EBADMSG;
-    if (line_take_int(&line, &period_us) < 0 || period_us == 0)
+    if (line_scan_int(&line, &period_us) < 0 || period_us == 0)
         return -EBADMSG;
     *ret_cpu_count = quota_us ? (double)quota_us / (double)period_us : REAL_UNKNOWN;
     return 0;
@@ -46,10 +46,10 @@ int cgroup_memory_stat_parse(const char *bytes, size_t length, int64_t *ret_inac
 
     while (lines_next(&at, bytes + length, &line)) {
         int r = 0;
-        if (line_take_key(&line, "inactive_file "))
-            r = line_take_int(&line, &own);
-        else if (line_take_key(&line, "total_inactive_file "))
-            r = line_take_int(&line, &total);
+        if (line_skip_key(&line, "inactive_file "))
+            r = line_scan_int(&line, &own);
+        else if (line_skip_key(&line, "total_inactive_file "))
+            r = line_scan_int(&line, &total);
         if (r < 0)
             return r;
     }

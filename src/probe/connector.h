@@ -18,10 +18,10 @@ struct connector;
 int connector_open(struct connector **ret);
 void connector_close(struct connector *connector);
 
-/* Readable when events are queued. Owned by the connector. */
+/* Returns a descriptor, owned by the connector, that is readable when events are queued. */
 int connector_fd(const struct connector *connector);
 
-/* The number of events that the queue can hold, by the size that the kernel has granted. */
+/* Returns the number of events that the queue can hold, by the size that the kernel has granted. */
 size_t connector_capacity(const struct connector *connector);
 
 /* Calls `on_event` for the queued events, up to a large number; if more are queued, the descriptor

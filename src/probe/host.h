@@ -7,13 +7,14 @@
 
 #include "base/arena.h"
 
-/* The host name as valid UTF-8, in `arena`; "localhost" if the system has none. NULL without
- * memory. */
+/* Returns the host name as valid UTF-8, in `arena`; "localhost" if the system has none. Returns
+ * NULL if out of memory. */
 char *host_read_name(struct arena *arena);
 
-/* The id of this boot, in `arena`; "" if it cannot be read. NULL without memory. */
+/* Returns the id of this boot, in `arena`; "" if it cannot be read. Returns NULL if out of memory.
+ */
 char *host_read_boot_id(const char *proc_root, struct arena *arena);
 
-/* The number of processes that the kernel has killed for memory since boot; INT_UNKNOWN if it
- * cannot be read. */
+/* Returns the number of processes that the kernel has killed since boot because memory ran out;
+ * INT_UNKNOWN if it cannot be read. */
 int64_t host_read_oom_kills(const char *proc_root);

@@ -1,8 +1,10 @@
-/* The smaller of two values; an unknown value is ignored. For reals, fmin() does the same. */
+/* Arithmetic with values that may be unknown. */
 #pragma once
 
 #include "model/field.h"
 
+/* Returns the smaller of two values; an unknown value is ignored. For reals, fmin() does the same.
+ */
 static inline int64_t known_min(int64_t a, int64_t b)
 {
     if (!int_is_known(a))

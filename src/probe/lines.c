@@ -36,7 +36,7 @@ int lines_first(const char *bytes, size_t length, struct line *ret)
     return lines_next(&at, bytes + length, ret) ? 0 : -EBADMSG;
 }
 
-bool line_take_key(struct line *line, const char *key)
+bool line_skip_key(struct line *line, const char *key)
 {
     if (line->at == line->end || *line->at != *key)
         return false; /* fast path: nearly all lines */
@@ -48,7 +48,7 @@ bool line_take_key(struct line *line, const char *key)
     return true;
 }
 
-bool line_take_word(struct line *line, struct line *ret_word)
+bool line_scan_word(struct line *line, struct line *ret_word)
 {
     const char *at = line->at;
 
@@ -73,7 +73,7 @@ int line_copy(const struct line *word, char *into, size_t capacity)
     return 0;
 }
 
-int line_take_uint(struct line *line, uint64_t *ret)
+int line_scan_uint(struct line *line, uint64_t *ret)
 {
     const char *at = line->at;
     uint64_t value;
@@ -86,24 +86,24 @@ int line_take_uint(struct line *line, uint64_t *ret)
     return 0;
 }
 
-int line_take_int(struct line *line, int64_t *ret)
+int line_scan_int(struct line *line, int64_t *ret)
 {
     struct line rest = *line;
     uint64_t value;
 
-    if (line_take_uint(&rest, &value) < 0 || value > INT64_MAX)
+    if (line_scan_uint(&rest, &value) < 0 || value > INT64_MAX)
         return -EBADMSG;
     *line = rest;
     *ret = (int64_t)value;
     return 0;
 }
 
-int line_take_kb(struct line *line, int64_t *ret_bytes)
+int line_scan_kb(struct line *line, int64_t *ret_bytes)
 {
     struct line rest = *line;
     int64_t value;
 
-    if (line_take_int(&rest, &value) < 0 || !line_take_key(&rest, "kB") ||
+    if (line_scan_int(&rest, &value) < 0 || !line_skip_key(&rest, "kB") ||
         __builtin_mul_overflow(value, 1024, &value))
         return -EBADMSG;
     *line = rest;
@@ -111,12 +111,12 @@ int line_take_kb(struct line *line, int64_t *ret_bytes)
     return 0;
 }
 
-int line_take_real(struct line *line, double *ret)
+int line_scan_real(struct line *line, double *ret)
 {
     struct line rest = *line, word;
     char text[32]; /* the kernel prints `%lu.%02lu`, 23 bytes at most */
 
-    if (!line_take_word(&rest, &word) || *word.at == '-' ||
+    if (!line_scan_word(&rest, &word) || *word.at == '-' ||
         line_copy(&word, text, sizeof(text)) < 0)
         return -EBADMSG;
     if (number_parse_real(text, ret) < 0)

@@ -15,18 +15,19 @@ struct line {
     const char *end;
 };
 
-/* Returns the next complete line and moves `*at` past it; false at the end. */
+/* Finds the next complete line and moves `*at` past it. Returns false at the end. */
 bool lines_next(const char **at, const char *end, struct line *ret);
 
-/* The first line, for files that have only one. */
+/* Finds the first line, for files that have only one. */
 int lines_first(const char *bytes, size_t length, struct line *ret);
 
-/* If the line continues with `key` (not empty), moves past it and the blanks after it. */
-bool line_take_key(struct line *line, const char *key);
+/* Moves past `key` (not empty) and the blanks after it. Returns false, without moving, if the line
+ * does not continue with `key`. */
+bool line_skip_key(struct line *line, const char *key);
 
-/* Returns the next word, up to a blank or the end, and moves past it and the blanks after it; false
- * if there is none. */
-bool line_take_word(struct line *line, struct line *ret_word);
+/* Finds the next word, up to a blank or the end, and moves past it and the blanks after it. Returns
+ * false if there is none. */
+bool line_scan_word(struct line *line, struct line *ret_word);
 
 /* Copies the word as a string. Returns 0, or -EBADMSG if it is empty, too long, or contains a NUL.
  */
@@ -34,10 +35,10 @@ int line_copy(const struct line *word, char *into, size_t capacity);
 
 /* Parses an unsigned number that a blank or the end follows, and moves past it and the blanks. On
  * failure the line does not move. */
-int line_take_uint(struct line *line, uint64_t *ret);
+int line_scan_uint(struct line *line, uint64_t *ret);
 /* The same, up to INT64_MAX. */
-int line_take_int(struct line *line, int64_t *ret);
-/* `1234 kB`, in bytes. */
-int line_take_kb(struct line *line, int64_t *ret_bytes);
-/* `0.25`, not negative. */
-int line_take_real(struct line *line, double *ret);
+int line_scan_int(struct line *line, int64_t *ret);
+/* Parses `1234 kB`, in bytes, in the same way. */
+int line_scan_kb(struct line *line, int64_t *ret_bytes);
+/* Parses `0.25`, not negative, in the same way. */
+int line_scan_real(struct line *line, double *ret);

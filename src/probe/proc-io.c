@@ -11,10 +11,10 @@ int proc_io_parse(const char *bytes, size_t length, struct proc_io *ret)
 
     while (lines_next(&at, bytes + length, &line)) {
         int r = 0;
-        if (line_take_key(&line, "read_bytes:"))
-            r = line_take_int(&line, &io.read_bytes);
-        else if (line_take_key(&line, "write_bytes:"))
-            r = line_take_int(&line, &io.write_bytes);
+        if (line_skip_key(&line, "read_bytes:"))
+            r = line_scan_int(&line, &io.read_bytes);
+        else if (line_skip_key(&line, "write_bytes:"))
+            r = line_scan_int(&line, &io.write_bytes);
         if (r < 0)
             return r;
     }

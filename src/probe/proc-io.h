@@ -9,5 +9,5 @@ struct proc_io {
     int64_t write_bytes;
 };
 
-/* 0 or -EBADMSG. */
+/* Returns 0 or -EBADMSG. */
 int proc_io_parse(const char *bytes, size_t length, struct proc_io *ret);

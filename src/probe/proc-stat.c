@@ -31,16 +31,16 @@ static void skip_fields(struct fields *fields, unsigned count)
     fields->rest.at = at;
 }
 
-static uint64_t take_uint(struct fields *fields, uint64_t max)
+static uint64_t scan_number(struct fields *fields, uint64_t max)
 {
     uint64_t value = 0;
 
-    if (line_take_uint(&fields->rest, &value) < 0 || value > max)
+    if (line_scan_uint(&fields->rest, &value) < 0 || value > max)
         fields->failed = true;
     return value;
 }
 
-static char take_state(struct fields *fields)
+static char scan_state(struct fields *fields)
 {
     char state = fields->rest.at < fields->rest.end ? *fields->rest.at : '\0';
 
@@ -57,7 +57,7 @@ static int parse_head(const char *bytes, size_t length, struct proc_stat *stat,
     struct line head = {.at = bytes, .end = bytes + length};
     uint64_t pid;
 
-    if (line_take_uint(&head, &pid) < 0 || pid > INT32_MAX || head.at == head.end ||
+    if (line_scan_uint(&head, &pid) < 0 || pid > INT32_MAX || head.at == head.end ||
         *head.at != '(')
         return -EBADMSG;
 
@@ -83,22 +83,22 @@ int proc_stat_parse(const char *bytes, size_t length, struct proc_stat *ret)
     if (r < 0)
         return r;
 
-    stat.state = take_state(&fields);
-    stat.ppid = (pid_t)take_uint(&fields, INT32_MAX);
+    stat.state = scan_state(&fields);
+    stat.ppid = (pid_t)scan_number(&fields, INT32_MAX);
     skip_fields(&fields, 4); /* process group to terminal's process group */
-    stat.flags = take_uint(&fields, UINT64_MAX);
+    stat.flags = scan_number(&fields, UINT64_MAX);
     skip_fields(&fields, 4); /* faults */
-    stat.user_ticks = take_uint(&fields, UINT64_MAX);
-    stat.system_ticks = take_uint(&fields, UINT64_MAX);
-    stat.children_user_ticks = take_uint(&fields, UINT64_MAX);
-    stat.children_system_ticks = take_uint(&fields, UINT64_MAX);
+    stat.user_ticks = scan_number(&fields, UINT64_MAX);
+    stat.system_ticks = scan_number(&fields, UINT64_MAX);
+    stat.children_user_ticks = scan_number(&fields, UINT64_MAX);
+    stat.children_system_ticks = scan_number(&fields, UINT64_MAX);
     skip_fields(&fields, 2); /* priority, nice */
-    stat.threads = (int64_t)take_uint(&fields, INT64_MAX);
+    stat.threads = (int64_t)scan_number(&fields, INT64_MAX);
     skip_fields(&fields, 1); /* itrealvalue, always 0 */
-    stat.start_ticks = take_uint(&fields, UINT64_MAX);
-    stat.vsize_bytes = take_uint(&fields, UINT64_MAX);
+    stat.start_ticks = scan_number(&fields, UINT64_MAX);
+    stat.vsize_bytes = scan_number(&fields, UINT64_MAX);
     skip_fields(&fields, 24); /* rss to start of the heap */
-    stat.arg_start = take_uint(&fields, UINT64_MAX);
+    stat.arg_start = scan_number(&fields, UINT64_MAX);
 
     /* More fields follow on every kernel; if none does, arg_start may be truncated. */
     if (fields.failed || fields.rest.at == fields.rest.end)

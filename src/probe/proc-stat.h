@@ -31,5 +31,5 @@ struct proc_stat {
  * after arg_start are ignored. */
 int proc_stat_parse(const char *bytes, size_t length, struct proc_stat *ret);
 
-/* Kernel threads have no memory and no command line. */
+/* Returns whether the process is a kernel thread, which has no memory and no command line. */
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat);

@@ -10,5 +10,5 @@ struct proc_statm {
     uint64_t shared_pages; /* the resident part that is file-backed or shared memory */
 };
 
-/* 0 or -EBADMSG. */
+/* Returns 0 or -EBADMSG. */
 int proc_statm_parse(const char *bytes, size_t length, struct proc_statm *ret);

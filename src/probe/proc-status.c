@@ -16,7 +16,7 @@ static int hex_digit(char c)
 }
 
 /* A signal mask may be wider than 64 bits (MIPS has 128 signals); the low 64 bits are kept. */
-static int take_mask(struct line *line, uint64_t *ret)
+static int parse_mask(struct line *line, uint64_t *ret)
 {
     uint64_t mask = 0;
 
@@ -38,32 +38,32 @@ struct ids {
 };
 
 /* The line has the real, effective, saved and filesystem id; the last follows the effective one. */
-static int take_ids(struct line *line, int64_t *ret, bool *ret_is_one)
+static int parse_ids(struct line *line, int64_t *ret, bool *ret_is_one)
 {
     int64_t effective, saved;
 
-    if (line_take_int(line, ret) < 0 || *ret > UINT32_MAX)
+    if (line_scan_int(line, ret) < 0 || *ret > UINT32_MAX)
         return -EBADMSG;
-    *ret_is_one = line_take_int(line, &effective) == 0 && line_take_int(line, &saved) == 0 &&
+    *ret_is_one = line_scan_int(line, &effective) == 0 && line_scan_int(line, &saved) == 0 &&
                   effective == *ret && saved == *ret;
     return 0;
 }
 
 static int parse_line(struct line line, struct proc_status *status, struct ids *ids)
 {
-    if (line_take_key(&line, "Uid:")) {
-        return take_ids(&line, &status->uid, &ids->has_one_uid);
-    } else if (line_take_key(&line, "Gid:")) {
-        return take_ids(&line, &status->gid, &ids->has_one_gid);
-    } else if (line_take_key(&line, "Tgid:")) {
-        return line_take_int(&line, &status->tgid);
-    } else if (line_take_key(&line, "TracerPid:")) {
-        return line_take_int(&line, &status->tracer_pid);
-    } else if (line_take_key(&line, "VmHWM:")) {
-        return line_take_kb(&line, &status->peak_rss_bytes);
-    } else if (line_take_key(&line, "SigIgn:")) {
+    if (line_skip_key(&line, "Uid:")) {
+        return parse_ids(&line, &status->uid, &ids->has_one_uid);
+    } else if (line_skip_key(&line, "Gid:")) {
+        return parse_ids(&line, &status->gid, &ids->has_one_gid);
+    } else if (line_skip_key(&line, "Tgid:")) {
+        return line_scan_int(&line, &status->tgid);
+    } else if (line_skip_key(&line, "TracerPid:")) {
+        return line_scan_int(&line, &status->tracer_pid);
+    } else if (line_skip_key(&line, "VmHWM:")) {
+        return line_scan_kb(&line, &status->peak_rss_bytes);
+    } else if (line_skip_key(&line, "SigIgn:")) {
         uint64_t mask;
-        int r = take_mask(&line, &mask);
+        int r = parse_mask(&line, &mask);
         if (r < 0)
             return r;
         status->ignores_sigchld = mask >> (SIGCHLD - 1) & 1;

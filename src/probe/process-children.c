@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "probe/proc-file.h"
 
 /* "4194304/task/4194304/children" */
 #define PATH_SIZE 64
@@ -54,7 +55,7 @@ static int read_thread(int task_fd, const char *tid, proc_child_fn on_child, voi
     snprintf(path, sizeof(path), "%s/children", tid);
     _cleanup_close_ int fd = openat(task_fd, path, O_RDONLY | O_CLOEXEC);
     int r = fd < 0 ? -errno : read_list(fd, on_child, context);
-    return r == -ENOENT || r == -ESRCH || r == -EACCES || r == -EPERM ? 0 : r;
+    return proc_file_is_gone(r) || r == -EACCES || r == -EPERM ? 0 : r;
 }
 
 static int read_threads(int task_fd, const char *entries, size_t length, proc_child_fn on_child,

@@ -31,7 +31,7 @@ struct process_title {
 
 void process_command_done(struct process_command *command);
 
-/* Whether the cached text must be read again. */
+/* Returns whether the cached text must be read again. */
 bool process_command_is_stale(const struct process_command *command,
                               const struct process_title *title);
 

@@ -19,6 +19,7 @@
 #include "probe/proc-children.h"
 #include "probe/proc-cmdline.h"
 #include "probe/proc-environ.h"
+#include "probe/proc-file.h"
 #include "probe/proc-status.h"
 
 #define DELETED " (deleted)"
@@ -205,7 +206,7 @@ struct descent {
     pid_t parent;
 };
 
-static int note_child(void *context, pid_t pid)
+static int add_child(void *context, pid_t pid)
 {
     struct descent *descent = context;
 
@@ -242,15 +243,10 @@ static int read_list(struct descent *descent, int fd)
     }
 }
 
-static bool is_gone(int error)
-{
-    return error == -ENOENT || error == -ESRCH;
-}
-
 /* A process that is gone has no children. The children of a hidden process are hidden as well. */
 static bool is_harmless(int error)
 {
-    return is_gone(error) || error == -EACCES || error == -EPERM;
+    return proc_file_is_gone(error) || error == -EACCES || error == -EPERM;
 }
 
 static int read_thread(struct descent *descent, int task_fd, const char *tid)
@@ -264,7 +260,7 @@ static int read_thread(struct descent *descent, int task_fd, const char *tid)
     int r = fd < 0 ? -errno : read_list(descent, fd);
     if (r < 0)
         return r;
-    return proc_children_parse(descent->children.items, descent->children.count, note_child,
+    return proc_children_parse(descent->children.items, descent->children.count, add_child,
                                descent);
 }
 
@@ -297,7 +293,7 @@ int process_descendants_read(int root_fd, pid_t pid,
     int r = map_put(&descent.seen, (uint64_t)pid, &descent);
     if (r == 0)
         r = read_process(&descent, root_fd, pid);
-    if (is_gone(r))
+    if (proc_file_is_gone(r))
         r = -ESRCH;
     for (size_t i = 0; r == 0 && i < descent.found.count; i++) {
         r = read_process(&descent, root_fd, descent.found.items[i]);

@@ -8,8 +8,9 @@
 /* Longer command lines and environments are cut. */
 #define FACT_MAX_BYTES (128 * 1024)
 
-/* `root_fd` is the directory mounted as /proc. Strings are allocated in `arena`; facts that cannot
- * be read are NULL. Returns 0, -ESRCH (the process is gone), -ENOMEM, or another negative errno. */
+/* Reads the requested facts. `root_fd` is the directory mounted as /proc. Strings are allocated in
+ * `arena`; facts that cannot be read are NULL. Returns 0, -ESRCH (the process is gone), -ENOMEM, or
+ * another negative errno. */
 int process_facts_read(int root_fd, pid_t pid, const struct fact_request *request,
                        struct arena *arena, struct process_facts *ret);
 

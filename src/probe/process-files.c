@@ -38,7 +38,8 @@ static const char *const file_names[PROCESS_FILE_COUNT] = {
 /* From this number of descriptors on, the limit is read too. */
 #define MANY_FDS 32
 
-/* Whether the tree is that of our own pid namespace: its `self` must link to this process. */
+/* Returns whether the tree is that of our own pid namespace: its `self` must link to this process.
+ */
 static bool tree_is_live(int root_fd)
 {
     char target[32];
@@ -172,8 +173,8 @@ static int64_t pages_to_bytes(const struct proc_tree *tree, uint64_t pages)
     return (int64_t)bytes;
 }
 
-/* CPU time by the process's own clock, or INT_UNKNOWN. Clock ticks would show a busy loop at 80 to
- * 110 % over 100 ms. */
+/* Returns the CPU time by the process's own clock, or INT_UNKNOWN. Clock ticks would show a busy
+ * loop at 80 to 110 % over 100 ms. */
 static int64_t cpu_clock_ns(const struct proc_tree *tree, const struct process_files *files)
 {
     struct timespec ts;
@@ -234,7 +235,7 @@ static int fill_from_statm(const struct proc_tree *tree, const char *bytes, ssiz
     return 0;
 }
 
-/* NULL with errno on failure. */
+/* Returns NULL and sets errno on failure. */
 static DIR *open_directory(const struct proc_tree *tree, pid_t pid, const char *name)
 {
     char path[PATH_SIZE];
@@ -475,8 +476,8 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
 
 /* ---- frequent readings ---- */
 
-int process_files_glance(const struct proc_tree *tree, const struct process_files *files,
-                         struct process_reading *ret)
+int process_files_read_cpu(const struct proc_tree *tree, const struct process_files *files,
+                           struct process_reading *ret)
 {
     struct process_reading reading;
 

@@ -30,7 +30,7 @@ struct proc_tree {
     uint64_t page_bytes;
 };
 
-/* The caller keeps ownership of `root_fd`. */
+/* Initialises a tree below `root_fd`, which the caller still owns and must keep open. */
 void proc_tree_init(struct proc_tree *tree, int root_fd, unsigned descriptor_budget);
 
 struct process_files {
@@ -66,15 +66,15 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
                          const struct proc_stat *stat, bool with_extras,
                          struct process_reading *reading);
 
-/* The following functions are for frequent readings of a few values; they allocate nothing.
- *
- * Reads only the CPU time. Returns 0, or -ESRCH if the clock cannot be read, possibly because the
+/* The following functions are for frequent readings of a few values; they allocate nothing. */
+
+/* Reads only the CPU time. Returns 0, or -ESRCH if the clock cannot be read, possibly because the
  * process is gone. While the CPU time does not change, the process has not run, grown or forked. */
-int process_files_glance(const struct proc_tree *tree, const struct process_files *files,
-                         struct process_reading *ret);
+int process_files_read_cpu(const struct proc_tree *tree, const struct process_files *files,
+                           struct process_reading *ret);
 
 /* Adds RSS and, with `with_peak`, the peak RSS to a reading that was begun; `stat` is NULL after
- * process_files_glance(). Values that cannot be read, and the memory of a zombie, are unknown.
+ * process_files_read_cpu(). Values that cannot be read, and the memory of a zombie, are unknown.
  * Returns 0, or a negative errno if the RSS could not be read. */
 int process_files_memory(struct proc_tree *tree, struct process_files *files,
                          const struct proc_stat *stat, bool with_peak,

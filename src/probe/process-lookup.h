@@ -15,10 +15,10 @@
 /* Writes the cleaned command line, cut to `size`; "" if the process is gone or has none. */
 void process_lookup_command(const char *proc_root, pid_t pid, char *into, size_t size);
 
-/* Whether the process was reaped: no zombie has the pid either. */
+/* Returns whether the process was reaped: no zombie has the pid either. */
 bool process_lookup_is_gone(pid_t pid);
 
-/* Returns 0, or a negative errno if the process is gone. */
+/* Reads PID/stat. Returns 0, or a negative errno if the process is gone. */
 int process_lookup_stat(const char *proc_root, pid_t pid, struct proc_stat *ret);
 
 /* Reads the status and the start time of one and the same process. Returns 0, or a negative errno

@@ -77,7 +77,7 @@ static void drop_files(struct procfs *procfs, pid_t pid)
     process_files_free(&procfs->tree, map_remove(&procfs->processes, (uint64_t)pid));
 }
 
-/* Returns the files of a pid, creating the entry if needed; NULL without memory. */
+/* Returns the files of a pid, creating the entry if needed; NULL if out of memory. */
 static struct process_files *get_files(struct procfs *procfs, pid_t pid)
 {
     struct process_files *files = map_get(&procfs->processes, (uint64_t)pid);

@@ -24,13 +24,13 @@ enum probe_depth {
 /* Called for each process of a scan; pid, parent, start and tag of `begun` are set. */
 typedef enum probe_depth (*probe_depth_fn)(void *context, const struct process_reading *begun);
 
-/* `descriptor_budget` limits the number of files kept open; 0 keeps none. Returns 0 or a negative
- * errno. */
+/* Creates a collector for the proc filesystem at `root`. `descriptor_budget` limits the number of
+ * files kept open; 0 keeps none. Returns 0 or a negative errno. */
 int procfs_new(const char *root, unsigned descriptor_budget, struct procfs **ret);
 void procfs_free(struct procfs *procfs);
 void procfs_freep(struct procfs **procfs);
 
-/* Whether the root is the proc filesystem of sonde's own pid namespace. */
+/* Returns whether the root is the proc filesystem of sonde's own pid namespace. */
 bool procfs_is_live(const struct procfs *procfs);
 
 /* Returns a budget that leaves room for the caller's own descriptors below RLIMIT_NOFILE. */

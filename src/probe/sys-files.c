@@ -13,10 +13,10 @@ int meminfo_parse(const char *bytes, size_t length, struct meminfo *ret)
 
     while (lines_next(&at, bytes + length, &line)) {
         int r = 0;
-        if (line_take_key(&line, "MemTotal:"))
-            r = line_take_kb(&line, &meminfo.total_bytes);
-        else if (line_take_key(&line, "MemAvailable:"))
-            r = line_take_kb(&line, &meminfo.available_bytes);
+        if (line_skip_key(&line, "MemTotal:"))
+            r = line_scan_kb(&line, &meminfo.total_bytes);
+        else if (line_skip_key(&line, "MemAvailable:"))
+            r = line_scan_kb(&line, &meminfo.available_bytes);
         if (r < 0)
             return r;
     }
@@ -31,7 +31,7 @@ int vmstat_parse_oom_kills(const char *bytes, size_t length, int64_t *ret)
     struct line line;
 
     while (!int_is_known(kills) && lines_next(&at, bytes + length, &line))
-        if (line_take_key(&line, "oom_kill ") && line_take_int(&line, &kills) < 0)
+        if (line_skip_key(&line, "oom_kill ") && line_scan_int(&line, &kills) < 0)
             return -EBADMSG;
     *ret = kills;
     return 0;
@@ -42,8 +42,8 @@ int loadavg_parse(const char *bytes, size_t length, struct loadavg *ret)
     struct loadavg load;
     struct line line;
 
-    if (lines_first(bytes, length, &line) < 0 || line_take_real(&line, &load.avg_1) < 0 ||
-        line_take_real(&line, &load.avg_5) < 0 || line_take_real(&line, &load.avg_15) < 0)
+    if (lines_first(bytes, length, &line) < 0 || line_scan_real(&line, &load.avg_1) < 0 ||
+        line_scan_real(&line, &load.avg_5) < 0 || line_scan_real(&line, &load.avg_15) < 0)
         return -EBADMSG;
     *ret = load;
     return 0;
@@ -61,13 +61,13 @@ int cpu_ticks_parse(const char *bytes, size_t length, struct cpu_ticks *ret)
     const size_t required = 4; /* the others came with Linux 2.6 */
     struct line line;
 
-    if (lines_first(bytes, length, &line) < 0 || !line_take_key(&line, "cpu "))
+    if (lines_first(bytes, length, &line) < 0 || !line_skip_key(&line, "cpu "))
         return -EBADMSG;
     for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
         uint64_t value;
         if (line.at == line.end && i >= required)
             break;
-        if (line_take_uint(&line, &value) < 0 ||
+        if (line_scan_uint(&line, &value) < 0 ||
             __builtin_add_overflow(*columns[i], value, columns[i]))
             return -EBADMSG;
     }
@@ -83,10 +83,10 @@ int psi_parse(const char *bytes, size_t length, struct psi_line *ret)
 
     while (lines_next(&at, bytes + length, &line)) {
         int r = 0;
-        if (line_take_key(&line, "some avg10="))
-            r = line_take_real(&line, &psi.some_avg10);
-        else if (line_take_key(&line, "full avg10="))
-            r = line_take_real(&line, &psi.full_avg10);
+        if (line_skip_key(&line, "some avg10="))
+            r = line_scan_real(&line, &psi.some_avg10);
+        else if (line_skip_key(&line, "full avg10="))
+            r = line_scan_real(&line, &psi.full_avg10);
         if (r < 0)
             return r;
     }

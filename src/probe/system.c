@@ -102,7 +102,7 @@ static double count_cpus(const char *bytes, size_t length)
     struct line line;
     unsigned lines = 0;
 
-    while (lines_next(&at, bytes + length, &line) && line_take_key(&line, "cpu"))
+    while (lines_next(&at, bytes + length, &line) && line_skip_key(&line, "cpu"))
         lines++;
     return lines > 1 ? lines - 1 : REAL_UNKNOWN;
 }

@@ -25,11 +25,11 @@ int system_probe_new(const char *proc_root, const char *cgroup_root, struct syst
 void system_probe_free(struct system_probe *probe);
 void system_probe_freep(struct system_probe **probe);
 
-/* Never fails: values that cannot be read are unknown. Files stay open between readings. sonde's
- * cgroup (a process can be moved) and its limits are looked up again after 5 s, by `mono_ns`, the
- * present time; the usage below a limit is read every time. */
+/* Reads the machine. Never fails: values that cannot be read are unknown. Files stay open between
+ * readings. `mono_ns` is the present time: after 5 s, sonde's cgroup (a process can be moved) and
+ * its limits are looked up again. The usage below a limit is read every time. */
 void system_probe_read(struct system_probe *probe, uint64_t mono_ns, struct system_reading *ret);
 
-/* The maximum number of processes, as of the last lookup: the smallest of the kernel's and the
- * cgroups' limits, or INT_UNKNOWN. */
+/* Returns the maximum number of processes, as of the last lookup: the smallest of the kernel's and
+ * the cgroups' limits, or INT_UNKNOWN. */
 int64_t system_probe_pids_limit(struct system_probe *probe);

@@ -126,7 +126,7 @@ static void check_child(void *context, pid_t pid)
 {
     struct job_runner *runner = context;
 
-    if (!registry_is_stranger(runner->registry, pid))
+    if (!registry_is_excluded(runner->registry, pid))
         runner->has_children = true;
 }
 
@@ -134,7 +134,7 @@ static void check_child(void *context, pid_t pid)
 static bool only_strangers_are_left(struct job_runner *runner)
 {
     runner->has_children = false;
-    return registry_stranger_count(runner->registry) &&
+    return registry_excluded_count(runner->registry) &&
            reaper_list_children(check_child, runner) == 0 && !runner->has_children;
 }
 
@@ -217,7 +217,7 @@ static void on_child(void *context, pid_t pid, int status, const struct rusage *
         runner->facts.command_is_stopped = false;
     if (WIFSTOPPED(status) || WIFCONTINUED(status))
         return;
-    if (registry_is_stranger(runner->registry, pid)) {
+    if (registry_is_excluded(runner->registry, pid)) {
         registry_remove(runner->registry, pid);
         return;
     }
@@ -308,7 +308,7 @@ static void add_existing_child(void *context, pid_t pid)
     struct job_runner *runner = context;
 
     /* If memory runs out, the child counts as a process of the run. */
-    registry_add_stranger(runner->registry, pid);
+    registry_exclude(runner->registry, pid);
 }
 
 static int register_run(struct job_runner *runner)
@@ -339,7 +339,7 @@ static bool has_required_parts(const struct job_runner *runner)
 
 /* Loads the kernel collector before the command starts, if it is required. Returns 0, or
  * -EOPNOTSUPP with the reason. */
-static int open_kernel(struct job_runner *runner, struct kernel_refusal *refusal)
+static int open_kernel(struct job_runner *runner, struct kernel_probe_error *refusal)
 {
     const struct kernel_probe_options options = {.wants_all = false};
 
@@ -349,8 +349,9 @@ static int open_kernel(struct job_runner *runner, struct kernel_refusal *refusal
         return -EOPNOTSUPP;
     if (has_required_parts(runner))
         return 0;
-    *refusal = (struct kernel_refusal){0};
-    snprintf(refusal->words, sizeof(refusal->words), "%s", kernel_probe_refusal(runner->kernel));
+    *refusal = (struct kernel_probe_error){0};
+    snprintf(refusal->text, sizeof(refusal->text), "%s",
+             kernel_probe_missing_parts(runner->kernel));
     return -EOPNOTSUPP;
 }
 
@@ -374,7 +375,7 @@ static int spawn_tagged(struct job_runner *runner, int *ret_exec_errno)
     if (runner->kernel)
         kernel_probe_tag(runner->kernel, getpid(), 0);
     if (is_counting)
-        kernel_probe_leave_calls_of(runner->kernel, getpid());
+        kernel_probe_stop_counting_calls_of(runner->kernel, getpid());
     return r;
 }
 
@@ -401,7 +402,7 @@ static bool is_kernel_wanted(void *context)
 }
 
 static void on_kernel_loaded(void *context, struct kernel_probe *kernel,
-                             const struct kernel_refusal *refusal _unused_)
+                             const struct kernel_probe_error *refusal _unused_)
 {
     struct job_runner *runner = context;
 
@@ -418,7 +419,7 @@ static void start_loading(struct job_runner *runner)
         .on_loaded = on_kernel_loaded,
         .context = runner,
     };
-    struct kernel_refusal refusal;
+    struct kernel_probe_error refusal;
 
     if (!runner->engine || runner->kernel ||
         runner->options->collector == COLLECTOR_CHOICE_PROCFS || !kernel_probe_is_allowed(&refusal))

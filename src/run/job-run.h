@@ -52,8 +52,8 @@ struct job_run_result {
     struct arena arena;         /* owns its texts */
     int sampling_error;         /* 0, or why nothing could be sampled */
     uint64_t failed_samples;
-    int connector_error;           /* 0, or why forks and exits had to be found by scans */
-    struct kernel_refusal refusal; /* on -EOPNOTSUPP: why exact figures are impossible */
+    int connector_error;               /* 0, or why forks and exits had to be found by scans */
+    struct kernel_probe_error refusal; /* on -EOPNOTSUPP: why exact figures are impossible */
 };
 
 /* Runs the command, and blocks until it has ended. Returns 0; -ECHILD with *ret_exec_errno if the

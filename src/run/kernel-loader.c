@@ -13,7 +13,7 @@ struct load {
     bool is_over;     /* the thread has ended, or was never begun */
     struct kernel_probe_options options;
     struct kernel_probe *kernel;
-    struct kernel_refusal refusal;
+    struct kernel_probe_error refusal;
 };
 
 struct kernel_loader {

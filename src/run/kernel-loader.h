@@ -16,7 +16,7 @@ struct kernel_loader_options {
     /* Called in the loop. The receiver owns the probe; NULL: it could not be opened, with the
      * reason. */
     void (*on_loaded)(void *context, struct kernel_probe *kernel,
-                      const struct kernel_refusal *refusal);
+                      const struct kernel_probe_error *refusal);
     void *context;
 };
 

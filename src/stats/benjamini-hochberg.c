@@ -5,14 +5,14 @@
 
 static int compare_p(const void *a, const void *b)
 {
-    const struct tested *left = a, *right = b;
+    const struct hypothesis_test *left = a, *right = b;
 
     if (left->p != right->p)
         return left->p < right->p ? -1 : 1;
     return (left->number > right->number) - (left->number < right->number);
 }
 
-void benjamini_hochberg(struct tested *tests, size_t count)
+void benjamini_hochberg(struct hypothesis_test *tests, size_t count)
 {
     double least = 1;
 

@@ -31,8 +31,8 @@ static int64_t find_mode(const struct tables *tables)
     return MIN(MAX((int64_t)(mode / (double)(tables->all + 2)), tables->least), tables->most);
 }
 
-/* The probability of the observed table relative to the mode. */
-static double weigh(const struct tables *tables, int64_t mode, int64_t a)
+/* Returns the probability of the table with this `a`, relative to that of the mode. */
+static double relative_probability(const struct tables *tables, int64_t mode, int64_t a)
 {
     double weight = 1;
 
@@ -44,29 +44,29 @@ static double weigh(const struct tables *tables, int64_t mode, int64_t a)
 }
 
 struct sums {
-    double unlikely; /* not more likely than the observed one */
+    double unlikely; /* tables that are not more likely than the observed one */
     double all;
 };
 
-static void add(struct sums *sums, double weight, double observed)
+static void add_weight(struct sums *sums, double weight, double observed)
 {
     sums->all += weight;
     if (weight <= observed * EQUALLY_LIKELY)
         sums->unlikely += weight;
 }
 
-/* Away from the mode the weights decrease: the loops stop at 0. */
-static double sum_up(const struct tables *tables, int64_t mode, double observed)
+/* Adds up all tables from the mode outwards. Their weights decrease, so the loops stop at 0. */
+static double compute_p_value(const struct tables *tables, int64_t mode, double observed)
 {
     struct sums sums = {0};
     double weight = 1;
 
-    add(&sums, 1, observed);
+    add_weight(&sums, 1, observed);
     for (int64_t at = mode; at < tables->most && weight > 0; at++)
-        add(&sums, weight *= ratio_up(tables, at), observed);
+        add_weight(&sums, weight *= ratio_up(tables, at), observed);
     weight = 1;
     for (int64_t at = mode; at > tables->least && weight > 0; at--)
-        add(&sums, weight /= ratio_up(tables, at - 1), observed);
+        add_weight(&sums, weight /= ratio_up(tables, at - 1), observed);
     return MIN(sums.unlikely / sums.all, 1.0);
 }
 
@@ -83,5 +83,5 @@ double fisher_exact(int64_t a, int64_t b, int64_t c, int64_t d)
     if (tables.least == tables.most)
         return 1;
     int64_t mode = find_mode(&tables);
-    return sum_up(&tables, mode, weigh(&tables, mode, a));
+    return compute_p_value(&tables, mode, relative_probability(&tables, mode, a));
 }

@@ -22,8 +22,8 @@ void anomaly_table_init(struct anomaly_table *table, struct database *database,
 
 void anomaly_table_done(struct anomaly_table *table)
 {
-    sqlite3_stmt *statements[] = {table->update_anomaly, table->insert_anomaly, table->put_pattern,
-                                  table->count_pattern};
+    sqlite3_stmt *statements[] = {table->update_anomaly, table->insert_anomaly,
+                                  table->upsert_pattern, table->count_pattern};
 
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
@@ -32,16 +32,16 @@ void anomaly_table_done(struct anomaly_table *table)
 
 /* ---- patterns ---- */
 
-static int put_pattern(struct anomaly_table *table, const struct pattern *pattern)
+static int upsert_pattern(struct anomaly_table *table, const struct pattern *pattern)
 {
-    int r = columns_bind(&table->schema->pattern, pattern, NULL, table->put_pattern, 1);
+    int r = columns_bind(&table->schema->pattern, pattern, NULL, table->upsert_pattern, 1);
 
     if (r == -ENOMEM)
         return database_fail_errno(table->database, -ENOMEM);
-    return r < 0 ? r : database_run(table->database, table->put_pattern);
+    return r < 0 ? r : database_run(table->database, table->upsert_pattern);
 }
 
-static int prepare_put(struct anomaly_table *table)
+static int prepare_upsert(struct anomaly_table *table)
 {
     const struct columns *columns = &table->schema->pattern;
     _cleanup_text_ struct text sql = {0};
@@ -58,7 +58,7 @@ static int prepare_put(struct anomaly_table *table)
                              " first_seen = COALESCE(first_seen, excluded.first_seen),"
                              " last_seen = max(COALESCE(last_seen, 0), excluded.last_seen),"
                              " occurrences = COALESCE(occurrences, 0) + 1");
-    return database_prepare_text(table->database, &sql, &table->put_pattern);
+    return database_prepare_text(table->database, &sql, &table->upsert_pattern);
 }
 
 /* ---- the pattern of an anomaly ---- */
@@ -132,7 +132,7 @@ static bool find_program(const char *command, char into[static SUBJECT_MAX_BYTES
 }
 
 struct subject {
-    const char *kind; /* of its tag; NULL: the machine */
+    const char *kind; /* of its make_tag; NULL: the machine */
     char text[SUBJECT_MAX_BYTES + 1];
 };
 
@@ -160,7 +160,7 @@ static const char *name_pattern(const char *anomaly_type, const char *subject, s
     return arena_strdup(arena, name);
 }
 
-static const char *tag(const char *kind, const char *value, struct arena *arena)
+static const char *make_tag(const char *kind, const char *value, struct arena *arena)
 {
     char text[2 * SUBJECT_MAX_BYTES];
 
@@ -180,11 +180,11 @@ static int make_pattern(const struct anomaly *anomaly, const struct subject *sub
 
     if (!tags)
         return -ENOMEM;
-    tags[count++] = tag("anomaly", anomaly->anomaly_type, arena);
+    tags[count++] = make_tag("anomaly", anomaly->anomaly_type, arena);
     if (severity)
-        tags[count++] = tag("severity", severity, arena);
+        tags[count++] = make_tag("severity", severity, arena);
     if (subject->kind)
-        tags[count++] = tag(subject->kind, subject->text, arena);
+        tags[count++] = make_tag(subject->kind, subject->text, arena);
     *ret = (struct pattern){
         .pattern_type = ANOMALY_PATTERN,
         .pattern_name = name_pattern(anomaly->anomaly_type, subject->text, arena),
@@ -212,8 +212,8 @@ static int prepare_patterns(struct anomaly_table *table)
                              " AND pattern_name = ?2)"
                              " OR (SELECT count(*) FROM patterns WHERE pattern_type = ?1) < ?3",
                              &table->count_pattern);
-    if (r == 0 && !table->put_pattern)
-        r = prepare_put(table);
+    if (r == 0 && !table->upsert_pattern)
+        r = prepare_upsert(table);
     return r;
 }
 
@@ -248,7 +248,7 @@ static int store_pattern(struct anomaly_table *table, const struct anomaly *anom
         if (make_pattern(anomaly, &rest, arena, &pattern) < 0)
             return database_fail_errno(table->database, -ENOMEM);
     }
-    return r < 0 ? r : put_pattern(table, &pattern);
+    return r < 0 ? r : upsert_pattern(table, &pattern);
 }
 
 /* ---- the patterns of an analysis ---- */
@@ -282,7 +282,7 @@ int anomaly_table_renew_patterns(struct anomaly_table *table, const char *patter
     int r = prepare_patterns(table);
 
     for (size_t i = 0; i < patterns->count && r == 0; i++)
-        r = put_pattern(table, &patterns->items[i]);
+        r = upsert_pattern(table, &patterns->items[i]);
     return r < 0 ? r : delete_others(table, pattern_type, patterns);
 }
 
@@ -310,7 +310,7 @@ bool anomaly_table_is_used(const struct anomaly_table *table)
     return table->insert_anomaly;
 }
 
-/* 1 if the anomaly was stored already. */
+/* Returns 1 if the anomaly was stored already. */
 static int update_anomaly(struct anomaly_table *table, const struct anomaly *anomaly)
 {
     static const char *const names[] = {"cleared_at",   "description", "metric_value",

@@ -21,7 +21,7 @@ struct anomaly_table {
     /* Prepared at the first use: most sessions have no anomalies. */
     sqlite3_stmt *update_anomaly;
     sqlite3_stmt *insert_anomaly;
-    sqlite3_stmt *put_pattern;
+    sqlite3_stmt *upsert_pattern;
     sqlite3_stmt *count_pattern;
 };
 
@@ -36,7 +36,7 @@ void anomaly_table_done(struct anomaly_table *table);
  * Nothing in `arena` is needed afterwards. */
 int anomaly_table_write(struct anomaly_table *table, const struct anomaly *anomaly,
                         const char *command, struct arena *arena);
-/* Whether this session has written an anomaly, which may still be open. */
+/* Returns whether this session has written an anomaly, which may still be open. */
 bool anomaly_table_is_used(const struct anomaly_table *table);
 
 /* See store_renew_patterns(). */

@@ -21,7 +21,7 @@ static int format_path(const char *database_path, char *into, size_t size)
     return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
 }
 
-void ballast_keep(const char *database_path)
+void ballast_create(const char *database_path)
 {
     char path[PATH_MAX];
     struct statvfs disk;
@@ -41,7 +41,7 @@ void ballast_keep(const char *database_path)
         unlink(path);
 }
 
-void ballast_drop(const char *database_path)
+void ballast_delete(const char *database_path)
 {
     char path[PATH_MAX];
 

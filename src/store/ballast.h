@@ -4,11 +4,11 @@
 
 /* Creates a missing ballast file, unless the disk has too little space. Errors are ignored: sonde
  * works without one. */
-void ballast_keep(const char *database_path);
+void ballast_create(const char *database_path);
 /* Deletes the ballast file, if there is one. */
-void ballast_drop(const char *database_path);
+void ballast_delete(const char *database_path);
 
 /* Checks that SQLite can open the database safely. SQLite allocates only one byte in each page of
  * its shared-memory file. On a filesystem with blocks smaller than a page, a full disk would cause
- * a SIGBUS when the other blocks are touched. 0 or -ENOSPC. */
+ * a SIGBUS when the other blocks are touched. Returns 0 or -ENOSPC. */
 int ballast_check_room(const char *database_path);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/json-writer.h"
 #include "base/macros.h"
 #include "model/record-json.h"
@@ -153,13 +154,13 @@ static const void *value_of(const struct column *column, const void *object)
 
 static int64_t tally_hash(const struct tally_list *list)
 {
-    uint64_t hash = text_hash("", 0);
+    uint64_t hash = HASH_START;
 
     if (!list->items)
         return INT_UNKNOWN;
     for (size_t i = 0; i < list->count; i++) {
-        hash = hash * 31 + text_hash(list->items[i].name, strlen(list->items[i].name));
-        hash = hash * 31 + text_hash((const char *)&list->items[i].value, sizeof(double));
+        hash = hash * 31 + hash_text(list->items[i].name);
+        hash = hash * 31 + hash_bytes((const char *)&list->items[i].value, sizeof(double));
     }
     return (int64_t)(hash >> 1);
 }

@@ -36,30 +36,32 @@ struct columns {
     size_t count;
 };
 
-/* Whether a list of names, which ends in NULL, contains a name. A NULL list is empty. */
+/* Returns whether a list of names, which ends in NULL, contains a name. A NULL list is empty. */
 bool names_have(const char *const *names, const char *name);
 
 /* Adds a column for each field of `record`, which is at `offset` in the object, except those named
  * in `left_out`. The fields of a nested record become columns named OUTER_INNER. */
 void columns_add(struct columns *columns, const struct record *record, size_t offset,
                  enum column_form numbers, enum column_form texts, const char *const *left_out);
-/* The position of a column, -1 if there is none of that name; and the column, or NULL. */
+/* Returns the position of the column of that name, or -1. */
 int columns_index(const struct columns *columns, const char *name);
+/* Returns the column of that name, or NULL. */
 const struct column *columns_find(const struct columns *columns, const char *name);
 
-/* `name TYPE` */
+/* Appends `name TYPE`, for CREATE TABLE. */
 void column_declare(const struct column *column, struct text *sql);
-/* The value in its unit, as an SQL expression. */
+/* Appends an SQL expression of the value in its unit. */
 void column_express(const struct column *column, const char *alias, struct text *sql);
-/* The value as column_read() expects it: raw numbers, whole texts. */
+/* Appends an SQL expression of the value as column_read() expects it: raw numbers, whole texts. */
 void column_select(const struct column *column, const char *alias, struct text *sql);
 
-/* The value as an integer, for comparisons: a number in steps, the hash of a tally, INT_UNKNOWN for
- * unknown values and for texts. */
+/* Returns the value as an integer, for comparisons: a number in steps, the hash of a tally,
+ * INT_UNKNOWN for unknown values and for texts. */
 int64_t column_code(const struct column *column, const void *object);
 
 /* Binds a value to the parameter `at`; a shared text by its id, which `pool` returns (NULL if the
- * column is not shared). 0 or a negative errno: -ENOMEM, -EMSGSIZE, or an error of the pool. */
+ * column is not shared). Returns 0 or a negative errno: -ENOMEM, -EMSGSIZE, or an error of the
+ * pool. */
 struct text_pool;
 int column_bind(const struct column *column, const void *object, struct text_pool *pool,
                 sqlite3_stmt *statement, int at);
@@ -69,13 +71,13 @@ int columns_bind(const struct columns *columns, const void *object, struct text_
 /* Binds a result of column_code(); for columns of numbers only. */
 void column_bind_code(sqlite3_stmt *statement, int at, int64_t code);
 
-/* Reads a value into the object; texts are allocated in `arena`. 0, -ENOMEM, or -EBADMSG for a
- * value that sonde cannot have written. */
+/* Reads a value into the object; texts are allocated in `arena`. Returns 0, -ENOMEM, or -EBADMSG
+ * for a value that sonde cannot have written. */
 int column_read(const struct column *column, sqlite3_stmt *statement, int at, struct arena *arena,
                 void *object);
 /* Rounds a value to the resolution of the column, so that it can be compared with stored ones. */
 double column_round(const struct column *column, double value);
 /* Sets the value of a column of numbers from an integer in steps. */
 void column_set_code(const struct column *column, int64_t code, void *object);
-/* Whether column_code() represents the whole value. */
+/* Returns whether column_code() represents the whole value. */
 bool column_is_number(const struct column *column);

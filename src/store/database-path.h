@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Reads the f_type of statfs() of a directory. 0 or a negative errno. */
+/* Reads the f_type of statfs() of a directory. Returns 0 or a negative errno. */
 typedef int filesystem_fn(int dir_fd, long *ret_type);
 
 struct database_path_options {
@@ -29,20 +29,20 @@ struct database_path_error {
     char text[512];
 };
 
-/* 0 if a database can be opened at ret->path: a regular file that belongs to this user or root, in
- * a directory that only they can write. Creates a missing file with mode 0600 and missing
- * directories with mode 0700, regardless of the umask, if options->create is set; existing ones are
+/* Returns 0 if a database can be opened at ret->path: a regular file that belongs to this user or
+ * root, in a directory that only they can write. If options->create is set, creates a missing file
+ * with mode 0600 and missing directories with mode 0700, regardless of the umask; existing ones are
  * not changed. The caller frees `ret` with database_path_done().
  *
- * Else a negative errno, and `error` is set: -ENOENT (missing, and not to be created), -EPERM
- * (other users can write the directory, or own the file), -ELOOP (a link that another user may have
- * created), -EINVAL (not a regular file), -EREMOTE (the local directory is on a network, too) or
- * the errno of a system call. */
+ * Otherwise returns a negative errno and sets `error`: -ENOENT (missing, and not to be created),
+ * -EPERM (other users can write the directory, or own the file), -ELOOP (a link that another user
+ * may have created), -EINVAL (not a regular file), -EREMOTE (the local directory is on a network,
+ * too) or the errno of a system call. */
 int database_path_prepare(const struct database_path_options *options, struct database_path *ret,
                           struct database_path_error *error);
 void database_path_done(struct database_path *path);
 
 #define _cleanup_database_path_ __attribute__((cleanup(database_path_done)))
 
-/* Whether a filesystem type is one that machines share over a network. */
+/* Returns whether a filesystem type is one that machines share over a network. */
 bool database_path_is_network(long f_type);

@@ -136,7 +136,7 @@ static int check_header(struct database *database, const unsigned char *header)
                       "profiler.storage_path");
     if (read_be32(header + 60) > SCHEMA_VERSION)
         return reject(database, -EPROTONOSUPPORT,
-                      "was made by a newer sonde; use that one, or another file");
+                      "was made by a newer version of sonde; use that version, or another file");
     /* With a log or a journal, the file may be shorter than its header states. Its size is read
      * last, because another writer may be creating it at this moment. */
     if (!file_size(path, "-wal") && !file_size(path, "-journal") &&
@@ -222,7 +222,7 @@ static int on_commit(void *context, sqlite3 *handle, const char *name, int pages
     return SQLITE_OK; /* a failed checkpoint does not fail the commit */
 }
 
-static int set_up(struct database *database, enum database_mode mode)
+static int configure_handle(struct database *database, enum database_mode mode)
 {
     sqlite3 *handle = database->handle;
 
@@ -287,7 +287,7 @@ int database_open(const char *path, enum database_mode mode, struct database *re
     if (r < 0)
         return r;
     r = check_content(ret, mode, bytes);
-    return r < 0 ? r : set_up(ret, mode);
+    return r < 0 ? r : configure_handle(ret, mode);
 }
 
 void database_close(struct database *database)
@@ -359,7 +359,7 @@ int database_step_int(struct database *database, sqlite3_stmt *statement, int64_
     return is_null ? 0 : 1;
 }
 
-int database_ask_int(struct database *database, const char *sql, int64_t *ret)
+int database_query_int(struct database *database, const char *sql, int64_t *ret)
 {
     sqlite3_stmt *statement = NULL;
 

@@ -38,9 +38,9 @@ enum database_mode {
 #define CHECKPOINT_PAGES_LONG_LIVED 1000
 
 /* Opens a database. Checks the file first, because SQLite may repair or truncate a file that is not
- * ours. -ENOENT: it is missing or, for reading, empty; -EBADMSG: it belongs to another program, is
- * truncated or damaged; -EPROTONOSUPPORT: a newer sonde made it. Call database_close() also after
- * an error. */
+ * ours. Returns 0; -ENOENT if the file is missing or, for reading, empty; -EBADMSG if it belongs to
+ * another program, is truncated or damaged; -EPROTONOSUPPORT if a newer version of sonde made it;
+ * or another negative errno. Call database_close() also after an error. */
 int database_open(const char *path, enum database_mode mode, struct database *ret);
 void database_close(struct database *database);
 
@@ -56,20 +56,22 @@ int database_fail_with(struct database *database, int error, const char *format,
 
 int database_exec(struct database *database, const char *sql);
 int database_prepare(struct database *database, const char *sql, sqlite3_stmt **ret);
-/* The same for a text, which is emptied afterwards; an error of the text is returned, too. */
+/* The same for SQL in a text buffer, which is emptied afterwards. Also returns an error that the
+ * buffer has recorded. */
 int database_prepare_text(struct database *database, struct text *sql, sqlite3_stmt **ret);
 
 /* Runs a statement that returns no rows, and resets it. */
 int database_run(struct database *database, sqlite3_stmt *statement);
-/* Reads an integer from the first row, and resets the statement. 1, or 0 if there is no row or it
- * is NULL. */
+/* Reads an integer from the first row, and resets the statement. Returns 1, or 0 if there is no row
+ * or it is NULL. */
 int database_step_int(struct database *database, sqlite3_stmt *statement, int64_t *ret);
-/* 1 for a row, 0 at the end. At the end, and after an error, the statement is reset. */
+/* Steps to the next row. Returns 1 for a row, 0 at the end, or a negative errno. At the end, and
+ * after an error, the statement is reset. */
 int database_step(struct database *database, sqlite3_stmt *statement);
-/* Runs a query once; *ret is unchanged if there is no row or it is NULL. */
-int database_ask_int(struct database *database, const char *sql, int64_t *ret);
+/* Runs a query for one integer. *ret is unchanged if there is no row or the value is NULL. */
+int database_query_int(struct database *database, const char *sql, int64_t *ret);
 
-/* Runs a statement once that returns no rows, with up to two parameters. */
+/* Prepares and runs a statement that returns no rows and has up to two parameters. */
 int database_run_ints(struct database *database, const char *sql, int64_t first, int64_t second);
 
 /* Switches to a write-ahead log. Waits for other processes itself, because SQLite does not. */

@@ -3,7 +3,7 @@
 
 #include "store/schema.h"
 
-/* Within a transaction. 0 or a negative errno. */
+/* Call it within a transaction. Returns 0 or a negative errno. */
 int event_query(struct database *database, const struct schema *schema,
                 const struct event_filter *filter, struct arena *arena,
                 struct process_event_list *ret);

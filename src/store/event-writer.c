@@ -41,8 +41,9 @@ int event_redact(const struct text_list *redact, struct arena *arena, struct pro
 }
 
 /* A session that takes over a run reports its last moments again, because it does not know how much
- * of them the previous writer stored. 1 if the event is stored already. An event from a time when
- * the previous writer folded a storm is either in its counts or was stored beside them. */
+ * of them the previous writer stored. Returns 1 if the event is stored already. An event from a
+ * time when the previous writer folded a storm is either in its counts or was stored beside them.
+ */
 static int is_repeated(struct event_writer *writer, const struct run_row *run,
                        const struct process_event *event)
 {

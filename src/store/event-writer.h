@@ -19,17 +19,18 @@ struct event_writer {
     unsigned repeat_ticks;
 };
 
-/* The pointers are borrowed. 0 or a negative errno; call event_writer_done() in both cases. */
+/* Initialises a writer; the pointers must outlive it. Returns 0 or a negative errno; call
+ * event_writer_done() in both cases. */
 int event_writer_init(struct event_writer *writer, struct database *database,
                       const struct schema *schema, struct text_pool *texts, struct run_table *runs,
                       const struct text_list *redact, int64_t session);
 void event_writer_done(struct event_writer *writer);
 void event_writer_configure(struct event_writer *writer, const struct text_list *redact);
 
-/* Writes the events of a tick and adds them to the figures of their runs. Within a transaction. 0
- * or a negative errno. Nothing in `arena` is needed afterwards. */
+/* Writes the events of a tick and adds them to the figures of their runs. Call it within a
+ * transaction. Returns 0 or a negative errno. Nothing in `arena` is needed afterwards. */
 int event_writer_write(struct event_writer *writer, const struct process_event_list *events,
                        struct arena *arena);
 
-/* Redacts the texts of an event; new ones are allocated in `arena`. 0 or -ENOMEM. */
+/* Redacts the texts of an event; new ones are allocated in `arena`. Returns 0 or -ENOMEM. */
 int event_redact(const struct text_list *redact, struct arena *arena, struct process_event *event);

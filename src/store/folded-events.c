@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/macros.h"
 #include "store/text-pool.h"
 
@@ -29,7 +30,7 @@ static const struct {
 struct budget {
     double left[KINDS]; /* tokens */
     bool is_storm[KINDS];
-    double at; /* time of the last refill */
+    double at; /* time of the last refill_budget */
 };
 
 struct fold_budget {
@@ -59,19 +60,9 @@ void folded_events_init(struct folded_events *folded, struct database *database,
     *folded = (struct folded_events){.database = database, .session = session, .redact = redact};
 }
 
-static void drop_budgets(struct folded_events *folded)
-{
-    size_t position = 0;
-
-    for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));)
-        free(budget);
-    map_clear(&folded->budgets);
-}
-
 void folded_events_done(struct folded_events *folded)
 {
-    drop_budgets(folded);
-    map_done(&folded->budgets);
+    map_done_free(&folded->budgets);
     map_done(&folded->by_hash);
     VEC_DONE(&folded->commands);
     VEC_DONE(&folded->rows);
@@ -90,7 +81,7 @@ static bool is_notable(const struct process_event *event)
 }
 
 /* A clock that was set back adds nothing. */
-static void refill(struct budget *budget, double now)
+static void refill_budget(struct budget *budget, double now)
 {
     double passed = fmax(now - budget->at, 0);
 
@@ -102,7 +93,7 @@ static void refill(struct budget *budget, double now)
 
 /* Takes a token; returns whether there is a storm. A storm ends only when the budget is half full
  * again; otherwise random single events of the storm would be stored. */
-static bool spend(struct budget *budget, int kind)
+static bool spend_token(struct budget *budget, int kind)
 {
     double *left = &budget->left[kind];
     bool *is_storm = &budget->is_storm[kind];
@@ -140,8 +131,8 @@ int folded_events_must_fold(struct folded_events *folded, int64_t run,
 
     if (!budget)
         return database_fail_errno(folded->database, -ENOMEM);
-    refill(&budget->now, event->timestamp);
-    return spend(&budget->now, is_notable(event) ? NOTABLE : ORDINARY);
+    refill_budget(&budget->now, event->timestamp);
+    return spend_token(&budget->now, is_notable(event) ? NOTABLE : ORDINARY);
 }
 
 /* The end of a run is not reported here. A budget that is full again equals a new one. */
@@ -155,7 +146,7 @@ static void drop_full(struct folded_events *folded)
     position = 0;
     for (struct fold_budget *budget; (budget = map_next(&folded->budgets, &position));) {
         struct budget then = budget->now;
-        refill(&then, latest);
+        refill_budget(&then, latest);
         if (!is_full(&then))
             continue;
         map_remove(&folded->budgets, (uint64_t)budget->run);
@@ -235,7 +226,7 @@ static int64_t code_of(const struct process_event *event)
     return int_is_known(code) ? code : -1;
 }
 
-/* Limited, so that it fits whatever the clock says. */
+/* Limited, so that the number fits even if the clock is wrong. */
 static int64_t minute_of(double timestamp)
 {
     return (int64_t)fmin(fmax(floor(timestamp / FOLD_SECONDS), 0), MINUTE_MAX);
@@ -250,7 +241,7 @@ static bool is_same(const struct fold *fold, const struct fold *wanted)
 
 static uint64_t hash_of(const struct fold *fold)
 {
-    uint64_t hash = text_hash(fold->program, strlen(fold->program));
+    uint64_t hash = hash_text(fold->program);
 
     hash = (hash ^ (uint64_t)fold->run) * UINT64_C(0x9e3779b97f4a7c15);
     hash = (hash ^ (uint64_t)fold->minute) * UINT64_C(0x9e3779b97f4a7c15);
@@ -313,7 +304,7 @@ static int find_program(struct folded_events *folded, const char *command, const
     return 0;
 }
 
-static void add(struct fold *fold, const struct process_event *event)
+static void add_event(struct fold *fold, const struct process_event *event)
 {
     fold->count++;
     fold->first = fmin(fold->first, event->timestamp);
@@ -342,7 +333,7 @@ int folded_events_add(struct folded_events *folded, int64_t run, const struct pr
         r = find_row(folded, &wanted, &fold);
     if (r < 0)
         return database_fail_errno(folded->database, -ENOMEM);
-    add(fold, event);
+    add_event(fold, event);
     return 0;
 }
 

@@ -59,13 +59,14 @@ void folded_events_done(struct folded_events *folded);
 
 /* Begins a tick. `events` must stay valid until folded_events_write(). */
 void folded_events_begin(struct folded_events *folded, const struct process_event_list *events);
-/* Charges an event of the tick to the budget of its run. 1 if the event must be folded, 0 or a
- * negative errno. */
+/* Charges an event of the tick to the budget of its run. Returns 1 if the event must be folded, 0
+ * or a negative errno. */
 int folded_events_must_fold(struct folded_events *folded, int64_t run,
                             const struct process_event *event);
 /* Counts an event that must be folded. */
 int folded_events_add(struct folded_events *folded, int64_t run, const struct process_event *event);
-/* Adds the counts of the tick to the table. Within a transaction. 0 or a negative errno. */
+/* Adds the counts of the tick to the table. Call it within a transaction. Returns 0 or a negative
+ * errno. */
 int folded_events_write(struct folded_events *folded);
 
 /* Call after the transaction: it was committed, or it was rolled back and the budgets are restored.

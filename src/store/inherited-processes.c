@@ -138,11 +138,6 @@ void inherited_processes_reset(struct inherited_processes *processes)
 
 void inherited_processes_done(struct inherited_processes *processes)
 {
-    size_t position = 0;
-    struct inherited_process *process;
-
-    while ((process = inherited_processes_next(processes, &position)))
-        free(process);
-    map_done(&processes->by_identity);
+    map_done_free(&processes->by_identity);
     processes->were_found = false;
 }

@@ -42,7 +42,7 @@ struct inherited_processes {
 };
 
 /* Loads the processes of a run (its row in `jobs`) from the sessions that wrote it before
- * (`turns`). 0 or a negative errno. */
+ * (`turns`). Returns 0 or a negative errno. */
 int inherited_processes_load(struct inherited_processes *processes, struct database *database,
                              int64_t run, int64_t own_session);
 /* Marks a process as found, and returns what was counted of it; NULL: unknown process. */

@@ -439,7 +439,7 @@ static int make_room(struct jsonl_reader *reader)
     return 0;
 }
 
-/* Reads more of the current file. 1, 0 at its end, or a negative errno. */
+/* Reads more of the current file. Returns 1, 0 at its end, or a negative errno. */
 static int read_more(struct jsonl_reader *reader)
 {
     struct log_file *file = &reader->files[reader->current];

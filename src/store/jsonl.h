@@ -22,14 +22,14 @@
 struct jsonl;
 
 /* Opens the log. Creates a missing file with mode 0600 and missing directories with mode 0700. A
- * file is rotated before it would become larger than `max_bytes`. 0 or a negative errno, such as
- * -EBUSY (another writer has it), -ELOOP (a link in a directory that other users can write), -EPERM
- * (the file of another user) or -EINVAL (not a regular file). */
+ * file is rotated before it would become larger than `max_bytes`. Returns 0 or a negative errno,
+ * such as -EBUSY (another writer has it), -ELOOP (a link in a directory that other users can
+ * write), -EPERM (the file of another user) or -EINVAL (not a regular file). */
 int jsonl_open(const char *path, uint64_t max_bytes, struct jsonl **ret);
 
 /* Appends a line, given without its newline. Creates a new file if the old one was moved or
- * deleted. 0 or a negative errno: -EMSGSIZE (longer than max_bytes), -EINVAL (empty, or with a
- * newline in it), -ENOSPC (also for a short write), or the errno of open, rename or write. A
+ * deleted. Returns 0 or a negative errno: -EMSGSIZE (longer than max_bytes), -EINVAL (empty, or
+ * with a newline in it), -ENOSPC (also for a short write), or the errno of open, rename or write. A
  * failure does not change the log, and the next call works normally. */
 int jsonl_append(struct jsonl *jsonl, const char *line, size_t length);
 
@@ -47,11 +47,11 @@ struct jsonl_counts {
 };
 
 /* Opens the log at its oldest line. Lines appended later are not read, and a later rotation has no
- * effect. 0, -ENOENT (there is no log) or another negative errno. */
+ * effect. Returns 0, -ENOENT (there is no log) or another negative errno. */
 int jsonl_reader_open(const char *path, struct jsonl_reader **ret);
 
-/* Reads the next line, without its newline; it is valid until the next call. 1, 0 at the end, or a
- * negative errno. After a read error, the next call continues with the next file. */
+/* Reads the next line, without its newline; it is valid until the next call. Returns 1, 0 at the
+ * end, or a negative errno. After a read error, the next call continues with the next file. */
 int jsonl_reader_next(struct jsonl_reader *reader, const char **ret_line, size_t *ret_length);
 
 const struct jsonl_counts *jsonl_reader_counts(const struct jsonl_reader *reader);

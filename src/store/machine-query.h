@@ -1,4 +1,4 @@
-/* What the machine used in a range of time: see store_read_machine(). */
+/* Reads what the machine used in a range of time: see store_read_machine(). */
 #pragma once
 
 #include "model/machine-use.h"

@@ -315,7 +315,7 @@ static int64_t minute_of(const struct snapshot *machine)
 }
 
 /* Copies the numbers of a snapshot, without the pointers. */
-static void keep_numbers(struct minute_roller *roller, const struct snapshot *machine)
+static void copy_numbers(struct minute_roller *roller, const struct snapshot *machine)
 {
     roller->last_machine = *machine;
     roller->last_machine.zombie_pids = (struct int_list){0};
@@ -338,7 +338,7 @@ void minute_roller_continue(struct minute_roller *roller, const struct snapshot 
         codes[i] = column_is_number(&columns->items[i]) ? column_code(&columns->items[i], machine)
                                                         : INT_UNKNOWN;
     roll_add(roller->machine, columns, codes, 1);
-    keep_numbers(roller, machine);
+    copy_numbers(roller, machine);
     roller->last = *key;
 }
 

@@ -79,8 +79,8 @@ void minute_roller_continue(struct minute_roller *roller, const struct snapshot 
 /* Adds the values of an object, which were valid for `ticks` ticks. `codes` has a column_code(), or
  * the id of a shared text, for each column of the group. */
 int minute_roller_add(struct roll_group *group, uint64_t key, const int64_t *codes, int64_t ticks);
-/* The object has ended. `age` is used if its last row has none, because it followed from the clock
- * of that snapshot, which is not the last one of the minute. */
+/* Ends an object. `age` is its age at its last sample. It is stored if the last row has none: such
+ * an age follows from the clock of that snapshot, which is not the last one of the minute. */
 void minute_roller_end(struct roll_group *group, uint64_t key, int64_t age);
 
 /* Writes the current minute, even if it is not over. */

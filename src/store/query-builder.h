@@ -23,10 +23,10 @@ void query_add_text(struct query_builder *query, const char *condition, const ch
 /* The same, rounded to the resolution of the column `name`, so that stored times compare equal. */
 void query_add_time(struct query_builder *query, const struct columns *columns, const char *name,
                     const char *condition, double value);
-/* 0: no limit. */
+/* Appends a limit on the number of rows; 0: no limit. */
 void query_add_limit(struct query_builder *query, size_t limit);
 
-/* Runs the query, collects the rows with rows_collect(), and frees the query. 0 or a negative
- * errno. */
+/* Runs the query, collects the rows with rows_collect(), and frees the query. Returns 0 or a
+ * negative errno. */
 int query_run(struct query_builder *query, struct database *database, size_t item_size,
               row_reader read, void *context, struct arena *arena, struct any_list *ret);

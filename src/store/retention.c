@@ -27,7 +27,8 @@ static bool must_stop(const struct database *database)
 /* ---- statements in steps ---- */
 
 /* Runs `sql`, which deletes up to ROWS_PER_STEP rows below ?1 (a time, or a tick of session ?2), in
- * a transaction of its own, until no such rows are left. 0, 1 if cancelled, or a negative errno. */
+ * a transaction of its own, until no such rows are left. Returns 0, 1 if cancelled, or a negative
+ * errno. */
 static int delete_in_steps(struct database *database, const char *sql, double before,
                            int64_t session)
 {
@@ -225,8 +226,8 @@ struct age_limit {
 };
 
 /* Finds the last tick, up to `up_to_tick`, of the minutes before the first one that has not
- * expired. 1, or 0 if there is none. It is not simply the last expired minute: after a clock was
- * wrong for a while, that would delete valid minutes before it. */
+ * expired. Returns 1, or 0 if there is none. It is not simply the last expired minute: after a
+ * clock was wrong for a while, that would delete valid minutes before it. */
 static int find_last_minute(struct database *database, const struct session_bounds *session,
                             const struct age_limit *limit, int64_t up_to_tick, int64_t *ret_tick)
 {
@@ -422,9 +423,9 @@ static int release_pages(struct database *database)
 
     /* Stops without progress: a file made without incremental vacuum releases none. */
     for (;; before = free_pages) {
-        int r = database_ask_int(database, "PRAGMA freelist_count", &free_pages);
+        int r = database_query_int(database, "PRAGMA freelist_count", &free_pages);
         if (r == 0)
-            r = database_ask_int(database, "PRAGMA page_count", &pages);
+            r = database_query_int(database, "PRAGMA page_count", &pages);
         if (r < 0 || free_pages <= pages / FREE_PAGES_PART || free_pages >= before)
             return r;
         if (must_stop(database))

@@ -8,9 +8,10 @@
 
 #include "store/schema.h"
 
-/* 0, 1 if database->should_stop() cancelled it, or a negative errno. */
+/* Returns 0, 1 if database->should_stop() cancelled it, or a negative errno. */
 int retention_run(struct database *database, const struct schema *schema,
                   const struct retention_config *config, double now);
 
-/* When retention was last completed; REAL_UNKNOWN: never, or the time cannot be read. */
+/* Returns the time when retention was last completed; REAL_UNKNOWN: never, or the time cannot be
+ * read. */
 double retention_last(struct database *database);

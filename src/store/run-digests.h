@@ -3,6 +3,6 @@
 
 #include "store/schema.h"
 
-/* Within a transaction. 0 or a negative errno. */
+/* Call it within a transaction. Returns 0 or a negative errno. */
 int run_digests_visit(struct database *database, const struct schema *schema,
                       const struct digest_filter *filter, digest_fn visit, void *context);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/macros.h"
 #include "store/rows.h"
 #include "store/run-table.h"
@@ -139,7 +140,7 @@ static int write_gap(struct run_table *table, int64_t former, double now)
     r = database_prepare(table->database,
                          "INSERT INTO gaps (session, kind, timestamp, seconds, reason)"
                          " SELECT ?1, 'missed_ticks', round(?3, 3), round(?3 - ?4, 3),"
-                         " 'its writer had ended, and another one continued' FROM sessions e"
+                         " 'the writer of the run ended, and another one continued' FROM sessions e"
                          " WHERE e.id = ?2 AND ?3 - ?4 > 1.5 * e.interval_seconds AND NOT EXISTS"
                          " (SELECT 1 FROM gaps WHERE session = ?1 AND kind = 'missed_ticks'"
                          " AND abs(timestamp - seconds - ?4) < 0.01)",
@@ -158,7 +159,7 @@ static int write_gap(struct run_table *table, int64_t former, double now)
 /* Kept even if the transaction fails: the values do not depend on it. */
 static int remember_taken(struct run_table *table, const char *run_id, double cpu_before)
 {
-    uint64_t hash = run_hash(run_id);
+    uint64_t hash = hash_text(run_id);
     struct taken_run *taken = map_get(&table->taken, hash);
 
     if (!taken) {
@@ -268,7 +269,7 @@ static int reconcile(struct run_table *table, struct job *final)
     struct run_exactness *exactness = &final->profile.exactness;
     struct run_row *run;
 
-    if (!map_get(&table->taken, run_hash(final->run_id)))
+    if (!map_get(&table->taken, hash_text(final->run_id)))
         return 0;
     int r = run_table_get(table, final->run_id, final->job_id, &run);
     if (r < 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "store/text-pool.h"
 
@@ -74,7 +75,7 @@ static void select_columns(const struct columns *from, const char *const *names,
 
 /* A stored cause that begins with the new one and is longer ("exit status 2: cc1 …" and "exit
  * status 2") is kept, with its chain: its writer saw more of the end of the run. */
-static void keep_longer_cause(const char *name, int cause, int at, struct text *sql)
+static void append_longer_cause(const char *name, int cause, int at, struct text *sql)
 {
     text_printf(sql,
                 "CASE WHEN substr(cause, 1, length(?%d) + 2) IN (?%d || ': ', ?%d || ', ')"
@@ -91,7 +92,7 @@ static void list_final(const struct columns *columns, struct text *sql)
         const char *name = columns->items[i].name;
         text_printf(sql, "%s\"%s\" = ", i ? ", " : "", name);
         if (strcmp(name, "cause") == 0 || strcmp(name, "chain") == 0)
-            keep_longer_cause(name, cause, (int)i + 1, sql);
+            append_longer_cause(name, cause, (int)i + 1, sql);
         else
             text_printf(sql, "COALESCE(?%zu, \"%s\")", i + 1, name);
     }
@@ -204,11 +205,6 @@ int run_table_init(struct run_table *table, struct database *database, const str
     return r;
 }
 
-uint64_t run_hash(const char *run_id)
-{
-    return text_hash(run_id, strlen(run_id));
-}
-
 static void free_run(struct run_row *run)
 {
     VEC_DONE(&run->sheets);
@@ -224,7 +220,7 @@ void run_table_commit(struct run_table *table)
     while ((run = map_next(&table->by_hash, &position))) {
         /* Ended runs are dropped, so that they do not accumulate in a daemon. */
         if (run->must_reload || (run->has_ended && !run->is_here)) {
-            map_remove(&table->by_hash, run_hash(run->run_id));
+            map_remove(&table->by_hash, hash_text(run->run_id));
             free_run(run);
             position--; /* map_remove() may have moved another entry here */
             continue;
@@ -259,7 +255,7 @@ void run_table_reset(struct run_table *table)
         if (run->is_stored) {
             restore_run(run);
         } else {
-            map_remove(&table->by_hash, run_hash(run->run_id));
+            map_remove(&table->by_hash, hash_text(run->run_id));
             free_run(run);
             position--; /* map_remove() may have moved another entry here */
         }
@@ -275,10 +271,7 @@ void run_table_done(struct run_table *table)
     for (struct run_row *run; (run = map_next(&table->by_hash, &position));)
         free_run(run);
     map_done(&table->by_hash);
-    position = 0;
-    for (struct taken_run *taken; (taken = map_next(&table->taken, &position));)
-        free(taken);
-    map_done(&table->taken);
+    map_done_free(&table->taken);
     for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
         sqlite3_finalize(statements[i]);
     *table = (struct run_table){0};
@@ -296,7 +289,7 @@ int run_table_insert_job(struct run_table *table, const struct job *job)
     return r < 0 ? r : sqlite3_changes(table->database->handle) > 0;
 }
 
-/* 1, or 0 if there is no such run. */
+/* Returns 1, or 0 if there is no such run. */
 static int load(struct run_table *table, struct run_row *run)
 {
     sqlite3_stmt *find = table->find;
@@ -333,7 +326,7 @@ static int load_or_make(struct run_table *table, struct run_row *run, const char
 int run_table_get(struct run_table *table, const char *run_id, const char *job_id,
                   struct run_row **ret)
 {
-    uint64_t hash = run_hash(run_id);
+    uint64_t hash = hash_text(run_id);
     struct run_row *run = map_get(&table->by_hash, hash);
 
     if (run) {
@@ -582,7 +575,7 @@ static int write_runs(struct run_table *table, uint64_t growth_interval)
 
 int run_table_write_and_drop(struct run_table *table, const char *run_id)
 {
-    struct run_row *run = map_get(&table->by_hash, run_hash(run_id));
+    struct run_row *run = map_get(&table->by_hash, hash_text(run_id));
 
     if (!run)
         return 0;

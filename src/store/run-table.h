@@ -11,9 +11,9 @@
  *
  * Peaks, kills and failures are written at once. Figures that grow with every snapshot of a busy
  * run (CPU time, bytes, processes, samples) are written by a long-lived session only every
- * GROWTH_SNAPSHOTS snapshots and at the end; if it dies, session_lose_jobs() completes them from
- * the samples. That is not possible for a run that was taken over, so its figures are written with
- * every snapshot.
+ * GROWTH_SNAPSHOTS snapshots and at the end; if it dies, session_mark_jobs_lost() completes them
+ * from the samples. That is not possible for a run that was taken over, so its figures are written
+ * with every snapshot.
  *
  * run-table.c updates figures from samples and events; run-table-lifecycle.c begins, takes over and
  * ends runs and steps. */
@@ -113,13 +113,15 @@ int run_table_begin_job(struct run_table *table, const struct job *job, double n
 int run_table_finish_job(struct run_table *table, const struct job *job);
 int run_table_put_sheet(struct run_table *table, const struct sheet *sheet);
 
-/* For run-table-lifecycle.c. The first inserts a row of `jobs`: 1, or 0 if the run exists. The
- * second inserts or updates a step. The third writes the figures of a run, and drops the run from
- * memory with the commit, so that it is read again after a caller has changed it. */
+/* The next three are for run-table-lifecycle.c. */
+
+/* Inserts a row of `jobs`. Returns 1, 0 if the run exists, or a negative errno. */
 int run_table_insert_job(struct run_table *table, const struct job *job);
+/* Inserts or updates a step. */
 int run_table_write_sheet(struct run_table *table, const struct sheet *sheet);
+/* Writes the figures of a run. The commit then drops the run from memory, so that it is read again
+ * after a caller has changed it. */
 int run_table_write_and_drop(struct run_table *table, const char *run_id);
-uint64_t run_hash(const char *run_id);
 
 /* What a process adds to its run and its step between two of its samples. */
 struct process_delta {
@@ -135,6 +137,7 @@ int run_table_add_process(struct run_table *table, struct run_row *run,
                           const struct process_metric *process, const struct process_delta *delta);
 void run_table_add_usage(struct run_row *run, const struct job_usage *usage);
 void run_table_add_event(struct run_row *run, const struct process_event *event);
-/* Write the figures that have changed, after a snapshot and after events alone. */
+/* Ends a snapshot: writes the figures that have changed. */
 int run_table_end_snapshot(struct run_table *table);
+/* Writes all changed figures, also those that only grow; for ticks without a snapshot. */
 int run_table_write_changes(struct run_table *table);

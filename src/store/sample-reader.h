@@ -30,7 +30,7 @@ int sample_reader_process(struct sample_reader *reader, int64_t pid, double star
                           double since, size_t limit, struct arena *arena,
                           struct process_point_list *ret);
 
-/* Adds the samples of a session that are folded but not rolled up to a roller. 0 or a negative
- * errno. */
+/* Adds the samples of a session that are folded but not rolled up to a roller. Returns 0 or a
+ * negative errno. */
 int sample_reader_replay(struct database *database, const struct schema *schema, int64_t session,
                          struct minute_roller *roller);

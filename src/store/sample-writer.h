@@ -49,17 +49,17 @@ void sample_writer_done(struct sample_writer *writer);
 /* Replaces the redaction settings, which must outlive the writer. Stored rows are not changed. */
 void sample_writer_configure(struct sample_writer *writer, const struct text_list *redact);
 /* Continues the counters of the processes of a run (its row in `jobs`) that this session has taken
- * over. Within a transaction. 0 or a negative errno. */
+ * over. Call it within a transaction. Returns 0 or a negative errno. */
 int sample_writer_inherit(struct sample_writer *writer, int64_t run);
 
-/* Writes a snapshot, and redacts its command lines in place. Within a transaction. 0 or a negative
- * errno. */
+/* Writes a snapshot, and redacts its command lines in place. Call it within a transaction. Returns
+ * 0 or a negative errno. */
 int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot);
 /* Call after the transaction: it was committed, or rolled back. */
 void sample_writer_commit(struct sample_writer *writer);
 void sample_writer_reset(struct sample_writer *writer);
-/* Ends the session's samples: folds them, rolls up the last minute and ends all processes. Within a
- * transaction. 0 or a negative errno. */
+/* Ends the session's samples: folds them, rolls up the last minute and ends all processes. Call it
+ * within a transaction. Returns 0 or a negative errno. */
 int sample_writer_end(struct sample_writer *writer);
 
 /* In gpu-job-writer.c, for sample-writer.c: write a row of the current snapshot. */

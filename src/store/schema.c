@@ -54,7 +54,7 @@ static void split_process(struct schema *schema)
 }
 
 /* Times are stored plain, so that a condition on them in a view can use the index. */
-static void keep_plain(struct columns *columns, const char *name)
+static void set_plain(struct columns *columns, const char *name)
 {
     for (size_t i = 0; i < columns->count; i++)
         if (strcmp(columns->items[i].name, name) == 0)
@@ -65,14 +65,14 @@ void schema_init(struct schema *schema)
 {
     memset(schema, 0, sizeof(*schema));
     columns_add(&schema->snapshot, &snapshot_record, 0, COLUMN_STEPS, COLUMN_SHARED, not_in_snap);
-    keep_plain(&schema->snapshot, "timestamp");
+    set_plain(&schema->snapshot, "timestamp");
     split_process(schema);
     columns_add(&schema->gpu, &gpu_metric_record, 0, COLUMN_STEPS, COLUMN_SHARED, NULL);
     columns_add(&schema->usage, &job_usage_record, 0, COLUMN_STEPS, COLUMN_SHARED,
                 job_fields_of_processes);
     columns_add(&schema->event, &process_event_record, 0, COLUMN_STEPS, COLUMN_SHARED,
                 not_in_event);
-    keep_plain(&schema->event, "timestamp");
+    set_plain(&schema->event, "timestamp");
     columns_add(&schema->job, &job_record, 0, COLUMN_PLAIN, COLUMN_PLAIN, profile_in_job);
     columns_add(&schema->job, &job_profile_record, offsetof(struct job, profile), COLUMN_PLAIN,
                 COLUMN_PLAIN, not_in_profile);
@@ -406,7 +406,7 @@ static int reject_foreign(struct database *database)
 {
     int64_t application = 0;
 
-    int r = database_ask_int(database, "PRAGMA application_id", &application);
+    int r = database_query_int(database, "PRAGMA application_id", &application);
     if (r == 0 && application != SCHEMA_APPLICATION_ID)
         r = database_fail_with(database, -EBADMSG,
                                "'%s' is a database of another program; name another file with"
@@ -420,9 +420,9 @@ static int migrate_in_transaction(const struct schema *schema, struct database *
     int64_t version = 0, tables_there = 0;
 
     /* Another writer may have done it. */
-    int r = database_ask_int(database, "PRAGMA user_version", &version);
+    int r = database_query_int(database, "PRAGMA user_version", &version);
     if (r == 0)
-        r = database_ask_int(database, "SELECT count(*) FROM sqlite_master", &tables_there);
+        r = database_query_int(database, "SELECT count(*) FROM sqlite_master", &tables_there);
     if (r == 0 && !tables_there)
         return create(schema, database, true);
     if (r == 0)
@@ -431,7 +431,8 @@ static int migrate_in_transaction(const struct schema *schema, struct database *
         return r;
     if (version > SCHEMA_VERSION)
         return database_fail_with(database, -EPROTONOSUPPORT,
-                                  "'%s' was made by a newer sonde; use that one, or another file",
+                                  "'%s' was made by a newer version of sonde; use that version, or"
+                                  " another file",
                                   database->path);
     return migrate(schema, database, version);
 }
@@ -451,7 +452,7 @@ int schema_migrate(const struct schema *schema, struct database *database)
 {
     int64_t version = 0;
 
-    int r = database_ask_int(database, "PRAGMA user_version", &version);
+    int r = database_query_int(database, "PRAGMA user_version", &version);
     if (r == 0 && version == 0)
         r = begin_creating(database);
     else if (r == 0 && version != SCHEMA_VERSION)

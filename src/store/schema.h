@@ -26,8 +26,8 @@
     "(" alias "event_type IN ('signal', 'kill', 'oom') OR (" alias                                 \
     "event_type = 'exit' AND " alias "code > 0))"
 
-/* Whether a row of snap (s, of session e) is visible: minutes represent the ticks before full_from,
- * snapshots those after it. */
+/* The condition that a row of snap (s, of session e) is visible: minutes represent the ticks before
+ * full_from, snapshots those from it on. */
 #define SNAPSHOT_COUNTS "s.is_minute = (s.tick < e.full_from) AND s.tick >= e.minute_from"
 
 /* The interval that a row of snap represents. */
@@ -62,7 +62,7 @@ const struct schema_table *schema_tables(size_t *ret_count);
 const struct columns *schema_columns(const struct schema *schema, const struct schema_table *table);
 
 /* Creates the tables in an empty database, or migrates those of an older version, in one
- * transaction. 0, -EPROTONOSUPPORT (a newer version) or another negative errno. */
+ * transaction. Returns 0, -EPROTONOSUPPORT (a newer version) or another negative errno. */
 int schema_migrate(const struct schema *schema, struct database *database);
 
 /* Append the SQL that creates the tables and the views. */
@@ -76,8 +76,8 @@ void columns_list(const struct columns *columns, struct text *sql,
 /* Appends the quoted name of a column, after `alias`, which is empty or ends in a dot. */
 void column_name(const struct column *column, const char *alias, struct text *sql);
 
-/* Prepares "VERB INTO table (own, columns) VALUES (?, …)"; `own` names `own_count` columns. 0 or a
- * negative errno. */
+/* Prepares "VERB INTO table (own, columns) VALUES (?, …)"; `own` names `own_count` columns. Returns
+ * 0 or a negative errno. */
 int schema_prepare_insert(struct database *database, const char *verb, const char *table,
                           const char *own, size_t own_count, const struct columns *columns,
                           sqlite3_stmt **ret);

@@ -244,9 +244,9 @@ static int empty_recent(struct database *database, int64_t session)
 {
     int64_t first = session, last = session;
 
-    int r = database_ask_int(database, "SELECT min(session) FROM recent", &first);
+    int r = database_query_int(database, "SELECT min(session) FROM recent", &first);
     if (r == 0)
-        r = database_ask_int(database, "SELECT max(session) FROM recent", &last);
+        r = database_query_int(database, "SELECT max(session) FROM recent", &last);
     if (r < 0)
         return r;
     if (first == session && last == session)
@@ -374,7 +374,7 @@ static const char lose_jobs_sql[] =
     " WHERE session = ?1 AND outcome = 'running'";
 /* clang-format on */
 
-int session_lose_jobs(struct database *database, int64_t session)
+int session_mark_jobs_lost(struct database *database, int64_t session)
 {
     return database_run_ints(database, lose_jobs_sql, session, 0);
 }
@@ -395,7 +395,7 @@ static int end_dead(struct database *database, const struct schema *schema, int6
     if (r == 0)
         r = session_settle(database, schema, session, last_tick);
     if (r == 0)
-        r = session_lose_jobs(database, session);
+        r = session_mark_jobs_lost(database, session);
     if (r == 0)
         r = session_clear_anomalies(database, session);
     if (r == 0)

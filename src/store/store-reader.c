@@ -31,9 +31,9 @@ static int check_version(struct store_reader *reader)
 {
     int64_t version = 0, tables = 0;
 
-    int r = database_ask_int(&reader->database, "PRAGMA user_version", &version);
+    int r = database_query_int(&reader->database, "PRAGMA user_version", &version);
     if (r == 0) /* also finds a damaged file */
-        r = database_ask_int(&reader->database, "SELECT count(*) FROM sqlite_master", &tables);
+        r = database_query_int(&reader->database, "SELECT count(*) FROM sqlite_master", &tables);
     if (r < 0 || version == SCHEMA_VERSION)
         return r;
     if (!tables) /* a writer is creating it */
@@ -41,10 +41,12 @@ static int check_version(struct store_reader *reader)
                                   reader->database.path);
     if (version > SCHEMA_VERSION)
         return database_fail_with(&reader->database, -EPROTONOSUPPORT,
-                                  "'%s' was made by a newer sonde; use that one, or another file",
+                                  "'%s' was made by a newer version of sonde; use that version, or"
+                                  " another file",
                                   reader->database.path);
     return database_fail_with(&reader->database, -EPROTONOSUPPORT,
-                              "'%s' was made by an older sonde; the next `sonde run` migrates it",
+                              "'%s' was made by an older version of sonde; the next `sonde run`"
+                              " migrates it",
                               reader->database.path);
 }
 
@@ -170,7 +172,7 @@ static bool may_be_lost(int outcome)
     return outcome == OUTCOME_RUNNING || outcome == OUTCOME_UNKNOWN;
 }
 
-static void keep_outcome(struct job_list *jobs, int outcome, size_t limit)
+static void filter_outcome(struct job_list *jobs, int outcome, size_t limit)
 {
     size_t kept = 0;
 
@@ -208,7 +210,7 @@ int store_read_jobs(struct store_reader *reader, const struct job_filter *filter
         return r;
     *ret = (struct job_list){.items = list.items, .count = list.count};
     if (may_be_lost(filter->outcome))
-        keep_outcome(ret, filter->outcome, filter->limit);
+        filter_outcome(ret, filter->outcome, filter->limit);
     return 0;
 }
 

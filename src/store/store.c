@@ -72,7 +72,7 @@ static int open_database(struct store *store, const char *path)
     struct database *database = &store->database;
 
     if (ballast_check_room(path) < 0) {
-        ballast_drop(path);
+        ballast_delete(path);
         if (ballast_check_room(path) < 0)
             return database_fail_with(database, -ENOSPC, "cannot write in '%s': the disk is full",
                                       path);
@@ -155,14 +155,14 @@ int store_make_room(struct store *store, double now)
 {
     sqlite3 *handle = store->database.handle;
 
-    ballast_drop(store->database.path);
+    ballast_delete(store->database.path);
     /* The log first: it may be what fills the disk. */
     sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     int r = retention_run(&store->database, &store->schema, &store->retention, now);
     sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     /* Retention has freed space for a new ballast. */
     if (r == 0)
-        ballast_keep(store->database.path);
+        ballast_create(store->database.path);
     return MIN(r, 0);
 }
 
@@ -190,7 +190,7 @@ static int open_at(struct store *store, const struct store_options *options)
     if (r == 0)
         r = open_session_with_room(store, options);
     if (r == 0)
-        ballast_keep(found.path);
+        ballast_create(found.path);
     store->moved_from = TAKE_PTR(found.moved_from);
     if (store->is_long_lived)
         store->database.checkpoint_pages = CHECKPOINT_PAGES_LONG_LIVED;
@@ -276,7 +276,7 @@ static int end_session(struct store *store)
         return r;
     r = sample_writer_end(&store->samples);
     if (r == 0)
-        r = session_lose_jobs(&store->database, store->session.id);
+        r = session_mark_jobs_lost(&store->database, store->session.id);
     if (r == 0 && anomaly_table_is_used(&store->anomalies))
         r = session_clear_anomalies(&store->database, store->session.id);
     if (r == 0)
@@ -582,7 +582,7 @@ int store_retain(struct store *store, double now)
     int r = retention_run(&store->database, &store->schema, &store->retention, now);
 
     if (r == 0)
-        ballast_keep(store->database.path);
+        ballast_create(store->database.path);
     return r;
 }
 

@@ -77,12 +77,13 @@ int store_open(const struct store_options *options, struct store **ret, struct s
  * allowed. */
 int store_close(struct store *store);
 
-/* The path of the database; and the configured path, if that is on a network filesystem and a local
- * directory is used instead (else NULL). */
+/* Returns the path of the database. */
 const char *store_path(const struct store *store);
+/* Returns the configured path if that is on a network filesystem and a local directory is used
+ * instead; otherwise NULL. */
 const char *store_moved_from(const struct store *store);
 
-/* The text of the last error of this handle; valid until the next call. */
+/* Returns the text of the last error of this handle; valid until the next call. */
 const char *store_error(const struct store *store);
 
 /* Stores a tick. Redacts the command lines in its snapshot in place.
@@ -94,7 +95,7 @@ const char *store_error(const struct store *store);
  * tries again. */
 int store_write_tick(struct store *store, struct tick *tick);
 
-/* The result of the last write to the JSONL log: 0 or a negative errno. */
+/* Returns the result of the last write to the JSONL log: 0 or a negative errno. */
 int store_jsonl_error(const struct store *store);
 
 /* Begins a run, which `job` describes (run_id, job_id, …); its outcome is `running`. If another run
@@ -129,8 +130,8 @@ void store_configure(struct store *store, const struct text_list *redact,
  * pattern that was stored before keeps its first_seen, and its occurrences grow by 1. */
 int store_renew_patterns(struct store *store, const char *pattern_type,
                          const struct pattern_list *patterns);
-/* The same without a store and a session, for callers that write nothing else. -ENOENT if there is
- * no database. */
+/* The same without a store and a session, for callers that write nothing else. Returns -ENOENT if
+ * there is no database. */
 int store_renew_patterns_at(const char *path, const char *pattern_type,
                             const struct pattern_list *patterns, struct store_error *error);
 
@@ -138,32 +139,32 @@ int store_renew_patterns_at(const char *path, const char *pattern_type,
  * transactions. It can be interrupted at any point and run again. Returns 1 if should_stop()
  * cancelled it. */
 int store_retain(struct store *store, double now);
-/* Whether a writer has completed retention within the last hour. */
+/* Returns whether a writer has completed retention within the last hour. */
 bool store_retained_lately(struct store *store, double now);
 
 /* Frees space on a full disk: deletes the ballast file, runs retention and truncates the
- * write-ahead log. 0 if it is worth trying to write again. */
+ * write-ahead log. Returns 0 if the caller should try to write again. */
 int store_make_room(struct store *store, double now);
 
 /* ---- reading ---- */
 
 struct store_reader;
 
-/* -ENOENT if there is no database yet, -EPROTONOSUPPORT if another version of sonde made it. Never
- * changes or repairs the file. */
+/* Opens the database for reading. Never changes or repairs the file. Returns -ENOENT if there is no
+ * database yet, -EPROTONOSUPPORT if another version of sonde made it. */
 int store_reader_open(const char *path, struct store_reader **ret, struct store_error *error);
 /* Cancels the running call, which returns -EINTR. Can be called from any thread. */
 void store_reader_interrupt(struct store_reader *reader);
 void store_reader_close(struct store_reader *reader);
 void store_reader_closep(struct store_reader **reader);
-/* The text of the last error; valid until the next call. */
+/* Returns the text of the last error; valid until the next call. */
 const char *store_reader_error(const struct store_reader *reader);
 
 /* Results are allocated in `arena`, where there is one. Each call is one short read transaction. */
 
-/* Finds a run. `name` is JOB (its latest run), JOB~1 (the run before), or a run_id. -ENOENT: no
- * such run. The profile includes sheet_metrics. A running run whose writer has died is returned as
- * `unknown`, cause "lost". */
+/* Finds a run. `name` is JOB (its latest run), JOB~1 (the run before), or a run_id. The profile
+ * includes sheet_metrics. A running run whose writer has died gets the outcome `unknown` and the
+ * cause "lost". Returns -ENOENT if there is no such run. */
 int store_find_job(struct store_reader *reader, const char *name, struct arena *arena,
                    struct job *ret);
 
@@ -181,7 +182,7 @@ struct job_filter {
 #define JOB_FILTER_ALL                                                                             \
     ((struct job_filter){.since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .uid = INT_UNKNOWN})
 
-/* The runs that match all conditions, latest first. */
+/* Lists the runs that match all conditions, latest first. */
 int store_read_jobs(struct store_reader *reader, const struct job_filter *filter,
                     struct arena *arena, struct job_list *ret);
 
@@ -201,7 +202,7 @@ typedef int (*digest_fn)(void *context, const struct run_digest *run);
 int store_visit_digests(struct store_reader *reader, const struct digest_filter *filter,
                         digest_fn visit, void *context);
 
-/* The steps of a run, by number. */
+/* Lists the steps of a run, by number. */
 int store_read_sheets(struct store_reader *reader, const char *run_id, struct arena *arena,
                       struct sheet_list *ret);
 
@@ -225,8 +226,8 @@ struct orphaned_run_list LIST(struct orphaned_run);
 
 #define ORPHANED_RUNS_MAX 1000
 
-/* The runs of this boot of this machine that were running when their writer ended or died, and that
- * no other writer has taken over: latest first, ORPHANED_RUNS_MAX at most. */
+/* Lists the runs of this boot of this machine that were running when their writer ended or died,
+ * and that no other writer has taken over: latest first, ORPHANED_RUNS_MAX at most. */
 int store_read_orphaned(struct store_reader *reader, const char *host, const char *boot_id,
                         struct arena *arena, struct orphaned_run_list *ret);
 
@@ -247,35 +248,35 @@ struct event_filter {
     ((struct event_filter){                                                                        \
         .since = REAL_UNKNOWN, .until = REAL_UNKNOWN, .pid = INT_UNKNOWN, .uid = INT_UNKNOWN})
 
-/* The events that match all conditions, oldest first. Events that were folded during a storm are
- * returned as one event for each run, program, type and status, with a `count` and the time of the
- * last one. They are stored per minute; a minute that is partly in the range counts whole. They
- * have no pid, so that a filter by pid excludes them. */
+/* Lists the events that match all conditions, oldest first. Events that were folded during a storm
+ * are listed as one event for each run, program, type and status, with a `count` and the time of
+ * the last one. Such counts are stored per minute; a minute that is partly in the range counts
+ * whole. Folded events have no pid, so that a filter by pid excludes them. */
 int store_read_events(struct store_reader *reader, const struct event_filter *filter,
                       struct arena *arena, struct process_event_list *ret);
 
-/* The memory of a run from `since` to `until`, oldest first. */
+/* Lists the memory of a run from `since` to `until`, oldest first. */
 int store_read_memory(struct store_reader *reader, const char *run_id, double since, double until,
                       struct arena *arena, struct memory_point_list *ret);
 
-/* The anomalies that were open at any time from `since` to `until`, oldest first; with a `run_id`,
- * only those of the run. */
+/* Lists the anomalies that were open at any time from `since` to `until`, oldest first; with a
+ * `run_id`, only those of the run. */
 int store_read_anomalies(struct store_reader *reader, const char *run_id, double since,
                          double until, struct arena *arena, struct anomaly_list *ret);
 
-/* The gaps from `since` to `until`, oldest first; with a `run_id`, only those during the run, in a
- * session that stored the run or a part of it. */
+/* Lists the gaps from `since` to `until`, oldest first; with a `run_id`, only those during the run,
+ * in a session that stored the run or a part of it. */
 int store_read_gaps(struct store_reader *reader, const char *run_id, double since, double until,
                     struct arena *arena, struct gap_list *ret);
 
-/* All patterns, by type and name. */
+/* Lists all patterns, by type and name. */
 int store_read_patterns(struct store_reader *reader, struct arena *arena, struct pattern_list *ret);
 
 #define SNAPSHOT_LIMIT_DEFAULT 100
 
-/* The first `limit` (0: SNAPSHOT_LIMIT_DEFAULT) snapshots of all writers since a time, inclusive,
- * oldest first. Where retention has deleted the samples, one-minute averages take their place. The
- * caller owns the list: snapshot_list_done(). */
+/* Reads the first `limit` (0: SNAPSHOT_LIMIT_DEFAULT) snapshots of all writers since a time,
+ * inclusive, oldest first. Where retention has deleted the samples, one-minute averages take their
+ * place. The caller frees the list with snapshot_list_done(). */
 int store_read_snapshots(struct store_reader *reader, double since, size_t limit,
                          struct snapshot_list *ret);
 
@@ -289,10 +290,12 @@ struct snapshot_mark {
 
 struct snapshot_mark_list LIST(struct snapshot_mark);
 
-/* The first `limit` snapshots of all writers since a time, inclusive, oldest first. */
+/* Lists the marks of the first `limit` snapshots of all writers since a time, inclusive, oldest
+ * first. */
 int store_read_marks(struct store_reader *reader, double since, size_t limit, struct arena *arena,
                      struct snapshot_mark_list *ret);
-/* -ENOENT: it does not exist any more. The caller owns the snapshot: snapshot_free(). */
+/* Reads one snapshot, which the caller frees with snapshot_free(). Returns -ENOENT if it does not
+ * exist any more. */
 int store_read_snapshot(struct store_reader *reader, int64_t id, struct snapshot **ret);
 
 /* One process at one time. */
@@ -304,12 +307,12 @@ struct process_point {
 
 struct process_point_list LIST(struct process_point);
 
-/* The first `limit` (0: SNAPSHOT_LIMIT_DEFAULT) samples since a time of all processes that had this
- * pid, or, with a known `start_time`, of the one that started then; oldest first. */
+/* Lists the first `limit` (0: SNAPSHOT_LIMIT_DEFAULT) samples since a time, oldest first: of all
+ * processes that had this pid or, with a known `start_time`, of the one that started then. */
 int store_read_process(struct store_reader *reader, int64_t pid, double start_time, double since,
                        size_t limit, struct arena *arena, struct process_point_list *ret);
 
-/* What the machine used from `since` to `until`, inclusive, with the `top` processes by CPU time
- * and as many by memory. */
+/* Sums up what the machine used from `since` to `until`, inclusive, with the `top` processes by CPU
+ * time and as many by memory. */
 int store_read_machine(struct store_reader *reader, double since, double until, size_t top,
                        struct arena *arena, struct machine_use *ret);

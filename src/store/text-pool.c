@@ -3,14 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t text_hash(const char *bytes, size_t length)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
+#include "base/hash.h"
 
 int text_pool_init(struct text_pool *pool, struct database *database)
 {
@@ -35,7 +28,7 @@ int text_pool_id(struct text_pool *pool, const char *text, int64_t *ret_id)
 {
     size_t length = strlen(text);
     int64_t hash =
-        (int64_t)(text_hash(text, length) >> 16); /* SQLite stores 48 bits in 6 bytes, not 8 */
+        (int64_t)(hash_bytes(text, length) >> 16); /* SQLite stores 48 bits in 6 bytes, not 8 */
     int64_t id;
 
     sqlite3_bind_int64(pool->find, 1, hash);

@@ -17,14 +17,11 @@ struct text_pool {
     int64_t list_id;
 };
 
-/* FNV-1a. It must not change, because the database has these hashes. */
-uint64_t text_hash(const char *bytes, size_t length);
-
 int text_pool_init(struct text_pool *pool, struct database *database);
 void text_pool_done(struct text_pool *pool);
 
 /* Finds or inserts a text. The same transaction must store a row that refers to it, or retention
- * may delete it. 0 or a negative errno. */
+ * may delete it. Returns 0 or a negative errno. */
 int text_pool_id(struct text_pool *pool, const char *text, int64_t *ret_id);
 
 /* The same for a list of a snapshot. It usually equals that of the previous snapshot, which is

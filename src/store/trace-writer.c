@@ -7,8 +7,8 @@
 
 /* Statements are prepared for each call: traces are rare. */
 
-/* Finds the last row of `proc` of the process, and the tick of its last snapshot. 1, 0 (none) or a
- * negative errno. */
+/* Finds the last row of `proc` of the process, and the tick of its last snapshot. Returns 1, 0
+ * (none) or a negative errno. */
 static int find_proc(const struct trace_writer *writer, const struct process_trace *trace,
                      int64_t *ret_proc, int64_t *ret_tick)
 {
@@ -89,7 +89,7 @@ static int repeat_last_row(const struct trace_writer *writer, const struct sampl
     return r;
 }
 
-/* 1 if the row exists. */
+/* Returns 1 if the row exists. */
 static int update_sample(const struct trace_writer *writer, const struct sample_table *table,
                          const struct process_metric *process, int64_t proc, int64_t tick)
 {

@@ -14,6 +14,6 @@ struct trace_writer {
 };
 
 /* Update the last sample of the process, and the details of its exit. A process or an exit that is
- * not stored is ignored. Within a transaction. 0 or a negative errno. */
+ * not stored is ignored. Call it within a transaction. Returns 0 or a negative errno. */
 int trace_writer_update_row(const struct trace_writer *writer, const struct process_trace *trace);
 int trace_writer_update_end(const struct trace_writer *writer, const struct process_trace *trace);

@@ -102,7 +102,7 @@ static void on_alarm(void *context)
     write_pending(context);
 }
 
-static void on_piece(void *context, const char *bytes, size_t length)
+static void on_chunk(void *context, const char *bytes, size_t length)
 {
     struct live *live = context;
 
@@ -159,7 +159,7 @@ static int start_strace(struct live *live)
         .deadline_ms = TRACE_ATTACH_MSEC,
         .grace_ms = TRACE_LAST_WAIT_MSEC,
         .reads = HELPER_READ_STDERR,
-        .on_piece = on_piece,
+        .on_chunk = on_chunk,
         .on_end = on_end,
         .context = live,
     };

@@ -161,7 +161,7 @@ static void stop_tracer(struct tracer *tracer, uint64_t grace_ms)
     helper_stop(tracer->helper, grace_ms);
 }
 
-static void on_piece(void *context, const char *bytes, size_t length)
+static void on_chunk(void *context, const char *bytes, size_t length)
 {
     struct tracer *tracer = context;
 
@@ -322,7 +322,7 @@ static int start_strace(struct tracing *tracing, struct tracer *tracer)
         .reads = HELPER_READ_STDERR,
         .stdout_path = tracer->file,
         .file_max_bytes = TRACE_FILE_MAX_BYTES,
-        .on_piece = on_piece,
+        .on_chunk = on_chunk,
         .on_end = on_end,
         .context = tracer,
     };

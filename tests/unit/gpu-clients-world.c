@@ -15,7 +15,7 @@ struct drm_clients *new_clients(const struct gpu_world *world)
 
 double busy_of(struct drm_clients *clients, const struct drm_device *device, unsigned age)
 {
-    drm_clients_look(clients, age * AGE, NULL, 0);
+    drm_clients_update(clients, age * AGE, NULL, 0);
     return drm_clients_busy_pct(clients, device);
 }
 

@@ -9,7 +9,7 @@ struct kernel_probe *probe;
 int kernel_world_set_up(void **state _unused_)
 {
     return kernel_probe_open(&(struct kernel_probe_options){0}, &probe,
-                             &(struct kernel_refusal){0});
+                             &(struct kernel_probe_error){0});
 }
 
 int kernel_world_tear_down(void **state _unused_)
@@ -20,10 +20,10 @@ int kernel_world_tear_down(void **state _unused_)
 
 bool kernel_world_is_allowed(void)
 {
-    struct kernel_refusal refusal;
+    struct kernel_probe_error refusal;
     bool is_allowed = kernel_probe_is_allowed(&refusal);
 
     if (!is_allowed)
-        printf("1..0 # SKIP the kernel collector is not available: %s\n", refusal.words);
+        printf("1..0 # SKIP the kernel collector is not available: %s\n", refusal.text);
     return is_allowed;
 }

@@ -79,7 +79,7 @@ static int fill_registry(struct registry *registry, struct run **ret_inner)
     if (r == 0)
         r = registry_set_foster(registry, 100, *ret_inner);
     if (r == 0)
-        r = registry_add_stranger(registry, 105);
+        r = registry_exclude(registry, 105);
     if (r == 0)
         r = run_begin_sheet(outer, 1, 100);
     if (r < 0)

@@ -65,7 +65,7 @@ static void test_error_values(void **state)
                  "sonde.yaml:1:18: daemon.access: 'all' is not one of the allowed words "
                  "(allowed: one of owner, group:NAME, everyone)");
     expect_error("daemon: {access: 'group:'}",
-                 "sonde.yaml:1:18: daemon.access: 'group:' names no group "
+                 "sonde.yaml:1:18: daemon.access: 'group:' lacks the name of a group "
                  "(allowed: one of owner, group:NAME, everyone)");
 }
 
@@ -280,9 +280,9 @@ static void test_rule_errors(void **state)
 {
     (void)state;
     expect_rule_error("x", "16: jobs.rules: 'x' is not a rule");
-    expect_rule_error("{job_id: a}", "16: jobs.rules: a rule without a matcher "
+    expect_rule_error("{job_id: a}", "16: jobs.rules: the rule has no matcher "
                                      "(allowed: one of workspace, env, cgroup, command)");
-    expect_rule_error("{env: [A]}", "16: jobs.rules: a rule without job_id");
+    expect_rule_error("{env: [A]}", "16: jobs.rules: the rule has no job_id");
     expect_rule_error("{job_id: a, env: [A], cgroup: b}",
                       "38: jobs.rules.cgroup: the rule has 'env' already "
                       "(allowed: one of workspace, env, cgroup, command)");
@@ -312,7 +312,7 @@ static void test_rule_errors(void **state)
                       "back-reference");
     expect_rule_error("{job_id: a, cgroup: ''}",
                       "36: jobs.rules.cgroup: '' is not a usable pattern: is empty");
-    expect_rule_error("{job_id: a, env: []}", "33: jobs.rules.env: lists no variable");
+    expect_rule_error("{job_id: a, env: []}", "33: jobs.rules.env: the list of variables is empty");
     expect_rule_error("{job_id: a, env: A}", "33: jobs.rules.env: 'A' is not a list of variables");
     expect_rule_error("{job_id: a, env: [A-B]}",
                       "34: jobs.rules.env: 'A-B' is not the name of a variable");

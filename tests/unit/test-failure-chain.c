@@ -56,7 +56,7 @@ static void spawns(int64_t parent, int64_t pid)
     struct process_event event = event_of(EVENT_SPAWN, pid);
 
     event.ppid = parent;
-    failure_chains_note(&chains, &event);
+    failure_chains_add(&chains, &event);
 }
 
 static void executes(int64_t pid, const char *command)
@@ -64,7 +64,7 @@ static void executes(int64_t pid, const char *command)
     struct process_event event = event_of(EVENT_EXEC, pid);
 
     event.command = command;
-    failure_chains_note(&chains, &event);
+    failure_chains_add(&chains, &event);
 }
 
 static void starts(int64_t parent, int64_t pid, const char *command)
@@ -78,7 +78,7 @@ static void exits(int64_t pid, int64_t status)
     struct process_event event = event_of(EVENT_EXIT, pid);
 
     event.exit_code = status;
-    failure_chains_note(&chains, &event);
+    failure_chains_add(&chains, &event);
 }
 
 static void is_killed(int64_t pid, int number, int64_t sender, const char *sender_command)
@@ -88,7 +88,7 @@ static void is_killed(int64_t pid, int number, int64_t sender, const char *sende
     event.signal_num = number;
     event.sender_pid = sender;
     event.sender_command = sender_command;
-    failure_chains_note(&chains, &event);
+    failure_chains_add(&chains, &event);
 }
 
 static void is_chosen_for_memory(int64_t pid, const char *details)
@@ -96,7 +96,7 @@ static void is_chosen_for_memory(int64_t pid, const char *details)
     struct process_event event = event_of(EVENT_OOM, pid);
 
     event.details = details;
-    failure_chains_note(&chains, &event);
+    failure_chains_add(&chains, &event);
 }
 
 /* The cause of an end that was seen; NULL: none was found. */
@@ -438,7 +438,7 @@ static void test_lost_events(void **state)
     (void)state;
     starts(1, ROOT, "make");
     starts(ROOT, 101, "cc a.c");
-    failure_chains_distrust(&chains);
+    failure_chains_drop_living(&chains);
     exits(101, 1);
     exits(ROOT, 2);
     assert_null(cause_of(0, 2, INT_UNKNOWN));

@@ -24,7 +24,7 @@ static int read_drivers(void)
     int r = gpu_set_new(&world->roots, GPU_SOURCES_ALL, &set, &reason);
     for (int i = 0; i < 2 && r == 0; i++) {
         _cleanup_(gpu_reading_freep) struct gpu_reading *reading = NULL;
-        r = gpu_set_take(set, &reading);
+        r = gpu_set_read_all(set, &reading);
         if (r == 0)
             assert_true(reading->gpus.count <= 4 && reading->processes.count <= 2);
     }

@@ -36,7 +36,7 @@ static void test_unreadable_files(void **state)
     }
     /* the descriptor is another file now: noticed at once, not only in the next walk */
     world_put_file(world, 100, 5, "/dev/null", "pos:\t0\nflags:\t02\nmnt_id:\t30\n");
-    drm_clients_look(clients, (age - 1) * AGE + SECOND, NULL, 0);
+    drm_clients_update(clients, (age - 1) * AGE + SECOND, NULL, 0);
     assert_true(drm_clients_busy_pct(clients, &i915) == 0);
     drm_clients_free(clients);
 }
@@ -50,10 +50,10 @@ static void test_scan_time_is_added(void **state)
     world_put_process(world, 100, 50);
     world_put_file(world, 100, 4, "/dev/dri/renderD128", I915_CLIENT(1, 0, 0, 10));
     uint64_t begun_ns = clock_mono_ns();
-    drm_clients_look(clients, AGE, NULL, 0);
+    drm_clients_update(clients, AGE, NULL, 0);
     double walk_sec = (double)(clock_mono_ns() - begun_ns) / 1e9;
     world_put_file(world, 100, 4, "/dev/dri/renderD128", I915_CLIENT(1, 2, 0, 10));
-    drm_clients_look(clients, AGE + 4 * SECOND, NULL, 0); /* too soon for a walk */
+    drm_clients_update(clients, AGE + 4 * SECOND, NULL, 0); /* too soon for a walk */
     double busy_pct = drm_clients_busy_pct(clients, &i915);
     assert_true(busy_pct > 50);
     assert_true(walk_sec >= 2 || busy_pct <= 2 / (4 - walk_sec) * 100);
@@ -69,7 +69,7 @@ static struct gpu_reading *processes_at(const struct gpu_world *world, struct dr
     int proc_fd = open(world->proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     assert_non_null(reading);
-    drm_clients_look(clients, mono_ns, NULL, 0);
+    drm_clients_update(clients, mono_ns, NULL, 0);
     assert_int_equal(drm_clients_read_processes(clients, &i915, 1, reading), 0);
     gpu_reading_identify(reading, proc_fd);
     close(proc_fd);
@@ -169,7 +169,7 @@ static void test_clients_are_distinguished(void **state)
                    "drm-resident-system0:\t10 MiB\n");
     world_put_file(world, 100, 5, "/dev/dri/renderD129", numberless);
     world_put_file(world, 100, 6, "/dev/dri/renderD129", numberless);
-    drm_clients_look(clients, SECOND, NULL, 0);
+    drm_clients_update(clients, SECOND, NULL, 0);
     struct gpu_reading *reading = gpu_reading_new();
     assert_non_null(reading);
     assert_int_equal(drm_clients_read_processes(clients, both, 2, reading), 0);

@@ -396,7 +396,7 @@ static void test_stop_while_a_driver_hangs(void **state)
     /* the thread is detached and ends later */
     gpu_watch_close(TAKE_PTR(stage->watch));
     uv_timer_stop(&stage->ticks);
-    assert_true(threads_were_left());
+    assert_true(threads_were_abandoned());
     configure_nvml(stage, "");
     while (has_threads())
         usleep(1000);
@@ -477,9 +477,9 @@ static void test_smi_switched_off(void **state)
     setenv("FAKE_NVML", "broken", 1);
     put_smi(stage, "sleep 1000");
     start(stage, SWITCH_ON);
-    AWAIT(stage, !helpers_are_none(stage->helpers));
+    AWAIT(stage, !helpers_is_empty(stage->helpers));
     gpu_watch_configure(stage->watch, SWITCH_OFF);
-    AWAIT(stage, helpers_are_none(stage->helpers));
+    AWAIT(stage, helpers_is_empty(stage->helpers));
     put_smi(stage, SMI_ANSWERS);
     assert_status(stage, "profiler.gpu_enabled is false");
     assert_int_equal(gpu_count(stage), 0);
@@ -493,7 +493,7 @@ static void test_smi_closed(void **state)
     setenv("FAKE_NVML", "broken", 1);
     put_smi(stage, "trap '' TERM; sleep 1000 & wait");
     start(stage, SWITCH_ON);
-    AWAIT(stage, !helpers_are_none(stage->helpers));
+    AWAIT(stage, !helpers_is_empty(stage->helpers));
 }
 
 #define STAGE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)

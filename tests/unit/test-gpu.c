@@ -109,18 +109,18 @@ static void test_gpu_sources_are_found(void **state)
 {
     const struct gpu_world *world = *state;
 
-    assert_int_equal(gpu_sources_there(&world->roots), 0);
+    assert_int_equal(gpu_sources_present(&world->roots), 0);
     world_put(world, "dev/nvidiactl", "%s", "");
-    assert_int_equal(gpu_sources_there(&world->roots), 0); /* its devices have no nodes yet */
+    assert_int_equal(gpu_sources_present(&world->roots), 0); /* its devices have no nodes yet */
     world_put(world, "dev/nvidia0", "%s", "");
     world_put(world, "dev/nvidia1", "%s", "");
     world_put(world, "dev/nvidia3", "%s", "");
-    assert_int_equal(gpu_sources_there(&world->roots), GPU_SOURCE_BIT(GPU_SOURCE_NVML));
+    assert_int_equal(gpu_sources_present(&world->roots), GPU_SOURCE_BIT(GPU_SOURCE_NVML));
     assert_int_equal(gpu_nvidia_nodes(&world->roots), 2);
     world_put_i915(world, 0);
-    assert_int_equal(gpu_sources_there(&world->roots), GPU_SOURCES_ALL);
+    assert_int_equal(gpu_sources_present(&world->roots), GPU_SOURCES_ALL);
     world_drop(world, "dev");
-    assert_int_equal(gpu_sources_there(&world->roots), GPU_SOURCE_BIT(GPU_SOURCE_DRM));
+    assert_int_equal(gpu_sources_present(&world->roots), GPU_SOURCE_BIT(GPU_SOURCE_DRM));
     assert_int_equal(gpu_nvidia_nodes(&world->roots), 0);
 }
 
@@ -161,7 +161,7 @@ static void test_processes(void **state)
         struct gpu_set *set = open_set(world, nvml_alone);
         struct gpu_reading *reading = NULL;
         for (int turn = 0; turn < 2; turn++) { /* the first time measures the size of an entry */
-            assert_int_equal(gpu_set_take(set, &reading), 0);
+            assert_int_equal(gpu_set_read_all(set, &reading), 0);
             assert_int_equal(reading->gpus.count, 2);
             assert_int_equal(reading->processes.count, 4);
             assert_int_equal(bytes_of(reading, 100), 1200);
@@ -184,12 +184,12 @@ static void test_layout_by_two(void **state)
         world_put_process(world, pid, (uint64_t)pid);
     use_file(world, "sparing\ncompute 0 100 7\n");
     struct gpu_set *set = open_set(world, nvml_alone);
-    assert_int_equal(gpu_set_take(set, &reading), 0);
+    assert_int_equal(gpu_set_read_all(set, &reading), 0);
     assert_int_equal(reading->processes.count, 1);
     assert_int_equal(bytes_of(reading, 100), 7);
     gpu_reading_free(reading);
     use_file(world, "sparing\ncompute 0 100 7\ncompute 0 101 8\ncompute 0 102 9\n");
-    assert_int_equal(gpu_set_take(set, &reading), 0);
+    assert_int_equal(gpu_set_read_all(set, &reading), 0);
     assert_int_equal(reading->processes.count, 3);
     assert_int_equal(bytes_of(reading, 101), 8);
     assert_int_equal(bytes_of(reading, 102), 9);
@@ -209,7 +209,7 @@ static void test_many_processes(void **state)
     }
     use_file(world, text);
     struct gpu_set *set = open_set(world, nvml_alone);
-    assert_int_equal(gpu_set_take(set, &reading), 0);
+    assert_int_equal(gpu_set_read_all(set, &reading), 0);
     assert_int_equal(reading->processes.count, 200);
     assert_int_equal(bytes_of(reading, 1199), 1199);
     gpu_reading_free(reading);

@@ -114,7 +114,7 @@ static void wait_for_end(struct world *world)
 {
     while (!world->ends)
         uv_run(&world->loop, UV_RUN_ONCE);
-    assert_true(helpers_are_none(world->helpers));
+    assert_true(helpers_is_empty(world->helpers));
 }
 
 #define SCRIPT(text) ((const char *const[]){"/bin/sh", "-c", (text), NULL})
@@ -254,7 +254,7 @@ static void test_traced_helper(void **state)
     assert_true(helpers_have(world->helpers, pid));
     kill(tracer, SIGKILL);
     waitpid(tracer, NULL, 0);
-    while (!helpers_are_none(world->helpers))
+    while (!helpers_is_empty(world->helpers))
         uv_run(&world->loop, UV_RUN_ONCE);
     close(gate[0]);
     close(gate[1]);

@@ -25,16 +25,16 @@ static void test_unrelated_processes_are_excluded(void **state)
 {
     struct fixture *f = *state;
 
-    registry_add_stranger(f->registry, 30);
-    registry_add_stranger(f->registry, 31);
+    registry_exclude(f->registry, 30);
+    registry_exclude(f->registry, 31);
     registry_set_foster(f->registry, 42, f->run);
-    assert_int_equal(registry_stranger_count(f->registry), 2);
+    assert_int_equal(registry_excluded_count(f->registry), 2);
     assert_null(place(f->registry, 30, 42, 70));
     assert_null(registry_run_of_reaped(f->registry, 42, 30));
     registry_fork(f->registry, 42, 31);
     assert_null(registry_find(f->registry, 31));
     registry_remove(f->registry, 30); /* the pid is free for others */
-    assert_false(registry_is_stranger(f->registry, 30));
+    assert_false(registry_is_excluded(f->registry, 30));
     assert_ptr_equal(place(f->registry, 30, 42, 90), f->run);
 }
 

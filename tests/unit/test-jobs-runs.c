@@ -56,7 +56,7 @@ static void test_names_are_each_users_own(void **state)
     char name[JOB_ID_NUMBERED_MAX_BYTES];
     const struct run_options others = {.run_id = "0197-other", .job_id = "make-7f3a", .uid = 1001};
 
-    registry_free_name(f->registry, "make-7f3a", 1001, false, name);
+    registry_find_free_name(f->registry, "make-7f3a", 1001, false, name);
     assert_string_equal(name, "make-7f3a");
     assert_int_equal(registry_add_run(f->registry, &others, &other), 0);
     assert_ptr_equal(registry_find_job(f->registry, "make-7f3a", 1000), f->run);
@@ -64,15 +64,15 @@ static void test_names_are_each_users_own(void **state)
     assert_ptr_equal(registry_find_job(f->registry, "make-7f3a", NONE), other); /* the latest */
     assert_null(registry_find_job(f->registry, "make-7f3a", 0));
 
-    registry_free_name(f->registry, "make-7f3a", 1000, false, name);
+    registry_find_free_name(f->registry, "make-7f3a", 1000, false, name);
     assert_string_equal(name, "make-7f3a-2");
     second = add_run(f->registry, name, NULL);
-    registry_free_name(f->registry, "make-7f3a", 1000, false, name);
+    registry_find_free_name(f->registry, "make-7f3a", 1000, false, name);
     assert_string_equal(name, "make-7f3a-3");
-    registry_free_name(f->registry, "make-7f3a", 1001, false, name);
+    registry_find_free_name(f->registry, "make-7f3a", 1001, false, name);
     assert_string_equal(name, "make-7f3a-2");
     registry_end_run(f->registry, f->run);
-    registry_free_name(f->registry, "make-7f3a", 1000, false, name);
+    registry_find_free_name(f->registry, "make-7f3a", 1000, false, name);
     assert_string_equal(name, "make-7f3a");
     assert_ptr_equal(registry_find_job(f->registry, "make-7f3a-2", 1000), second);
     assert_ptr_equal(registry_find_job(f->registry, "make-7f3a", NONE), other);

@@ -10,14 +10,14 @@
 static void test_refusal_has_a_reason(void **state _unused_)
 {
     struct kernel_probe *probe = NULL;
-    struct kernel_refusal refusal = {.words = ""};
+    struct kernel_probe_error refusal = {.text = ""};
 
     assert_false(kernel_probe_is_allowed(&refusal));
-    assert_string_equal(refusal.words, "sonde was built without it");
-    refusal.words[0] = '\0';
+    assert_string_equal(refusal.text, "sonde was built without it");
+    refusal.text[0] = '\0';
     assert_int_equal(kernel_probe_open(&(struct kernel_probe_options){0}, &probe, &refusal),
                      -EOPNOTSUPP);
-    assert_string_equal(refusal.words, "sonde was built without it");
+    assert_string_equal(refusal.text, "sonde was built without it");
     assert_null(probe);
     kernel_probe_close(probe);
 }
@@ -28,7 +28,7 @@ static void test_every_part_is_refused(void **state _unused_)
     _cleanup_(kernel_probe_closep) struct kernel_probe *probe = NULL;
 
     assert_false(kernel_probe_has(probe, KERNEL_PART_PROCESSES));
-    assert_string_equal(kernel_probe_refusal(probe), "");
+    assert_string_equal(kernel_probe_missing_parts(probe), "");
     assert_int_equal(kernel_probe_scan(probe, NULL, NULL, NULL, NULL), -EOPNOTSUPP);
     assert_int_equal(kernel_probe_read_pids(probe, NULL, 0, false, NULL), -EOPNOTSUPP);
     assert_int_equal(kernel_probe_fd(probe), -1);
@@ -41,7 +41,7 @@ static void test_every_part_is_refused(void **state _unused_)
     assert_int_equal(kernel_probe_count_calls(probe, true), -EOPNOTSUPP);
     assert_false(kernel_probe_counts_calls(probe));
     assert_int_equal(kernel_probe_count_calls_of(probe, 1, 0), -EOPNOTSUPP);
-    kernel_probe_leave_calls_of(probe, 1);
+    kernel_probe_stop_counting_calls_of(probe, 1);
     assert_int_equal(kernel_probe_read_calls(probe, NULL, NULL), -EOPNOTSUPP);
     assert_int_equal(kernel_probe_lost_calls(probe), 0);
 }

@@ -411,7 +411,7 @@ static void note_crowd(void *context, const struct lifecycle_event *event)
 static void test_untagged_events_do_not_wake(void **state _unused_)
 {
     struct kernel_probe *all;
-    struct kernel_refusal refusal;
+    struct kernel_probe_error refusal;
     struct crowd crowd;
     int forks;
 

@@ -41,7 +41,7 @@ static bool is_wanted(void *context _unused_)
 }
 
 static void on_loaded(void *context _unused_, struct kernel_probe *kernel,
-                      const struct kernel_refusal *refusal _unused_)
+                      const struct kernel_probe_error *refusal _unused_)
 {
     world.loaded++;
     kernel_probe_close(kernel);

@@ -406,7 +406,7 @@ static void test_all_parts(void **state _unused_)
 {
     for (int part = 0; part < KERNEL_PART_COUNT; part++)
         assert_true(kernel_probe_has(probe, (enum kernel_part)part));
-    assert_string_equal(kernel_probe_refusal(probe), "");
+    assert_string_equal(kernel_probe_missing_parts(probe), "");
 }
 
 static int set_up(void **state)

@@ -240,7 +240,7 @@ static void use_probe_of_all(void)
 
     if (geteuid() != 0 || access(MEMORY_GROUPS, W_OK) < 0)
         skip();
-    assert_int_equal(kernel_probe_open(&options, &world.all, &(struct kernel_refusal){0}), 0);
+    assert_int_equal(kernel_probe_open(&options, &world.all, &(struct kernel_probe_error){0}), 0);
     if (!kernel_probe_has(world.all, KERNEL_PART_OOM))
         skip();
     assert_int_equal(lifecycle_feed_use_kernel(world.feed, world.all), 0);

@@ -82,7 +82,8 @@ static void test_a_rate_limit_is_at_least_high(void **state _unused_)
     pressure_can_start_sheet(&limits, &input, &admission);
     assert_true(admission.allowed);
     assert_true(admission.delay_seconds == 30);
-    assert_string_equal(admission.reason, "a rate limit of api\\x1b[2J holds for another 45.00 s");
+    assert_string_equal(admission.reason,
+                        "the rate limit of api\\x1b[2J applies for another 45.00 s");
     input.unique_mb = 7700;
     assert_int_equal(pressure_level(&limits, &input), PRESSURE_CRITICAL);
     input.rate_limited_seconds = 0;
@@ -164,7 +165,7 @@ static void test_job_is_denied(void **state _unused_)
         {6800.1, 3, 0, 0, false, "jobs use 6.64 GB of 7.81 GB of memory"},
         {100, 40, 0, 0, true, ""},
         {100, 41, 0, 0, false, "jobs have 41 of 50 processes"},
-        {100, 3, 0, 60, true, "a rate limit holds for another 1 m 00 s"},
+        {100, 3, 0, 60, true, "a rate limit applies for another 1 m 00 s"},
         {100, 3, 80, 0, true, "all tasks wait for memory 80 % of the time"},
         {7000, 3, 80, 60, false, "jobs use 6.84 GB of 7.81 GB of memory"},
     };
@@ -277,12 +278,12 @@ static void test_rate_limits_hold_for_whom_they_are_reported(void **state _unuse
     struct rate_limits reported = {.count = 0};
 
     assert_null(rate_limits_find(&reported, 1000, 5));
-    rate_limits_note(&reported, 1000, "api", 100, 5);
+    rate_limits_set(&reported, 1000, "api", 100, 5);
     assert_string_equal(rate_limits_find(&reported, 1000, 99)->name, "api");
     assert_null(rate_limits_find(&reported, 1001, 5));
     assert_null(rate_limits_find(&reported, INT_UNKNOWN, 5));
     assert_null(rate_limits_find(&reported, 1000, 100)); /* over */
-    rate_limits_note(&reported, INT_UNKNOWN, "disk", 50, 5);
+    rate_limits_set(&reported, INT_UNKNOWN, "disk", 50, 5);
     assert_string_equal(rate_limits_find(&reported, 1001, 5)->name, "disk");
     assert_string_equal(rate_limits_find(&reported, INT_UNKNOWN, 5)->name, "disk");
     assert_string_equal(rate_limits_find(&reported, 1000, 5)->name, "api"); /* the longer one */
@@ -292,9 +293,9 @@ static void test_rate_limits_are_taken_back_by_their_name(void **state _unused_)
 {
     struct rate_limits reported = {.count = 0};
 
-    rate_limits_note(&reported, 1000, "api", 1000, 5);
-    rate_limits_note(&reported, 1001, "api", 900, 5);
-    rate_limits_note(&reported, 1000, "api", 6, 5);
+    rate_limits_set(&reported, 1000, "api", 1000, 5);
+    rate_limits_set(&reported, 1001, "api", 900, 5);
+    rate_limits_set(&reported, 1000, "api", 6, 5);
     assert_int_equal(reported.count, 2);
     assert_null(rate_limits_find(&reported, 1000, 7));
     assert_int_equal(rate_limits_find(&reported, 1001, 7)->until_ns, 900);
@@ -307,12 +308,12 @@ static void test_rate_limits_are_bounded(void **state _unused_)
 
     for (uint64_t i = 0; i < 3 * RATE_LIMITS_MAX; i++) {
         snprintf(name, sizeof(name), "n%d", (int)i);
-        rate_limits_note(&reported, 1000, name, 1000 + i, 5);
+        rate_limits_set(&reported, 1000, name, 1000 + i, 5);
     }
     assert_int_equal(reported.count, RATE_LIMITS_MAX);
     assert_int_equal(rate_limits_find(&reported, 1000, 5)->until_ns,
                      1000 + 3 * RATE_LIMITS_MAX - 1);
-    rate_limits_note(&reported, 1000, "late", 5000, 2000); /* those that are over make room */
+    rate_limits_set(&reported, 1000, "late", 5000, 2000); /* those that are over make room */
     assert_int_equal(reported.count, 1);
 }
 

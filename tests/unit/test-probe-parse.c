@@ -41,11 +41,11 @@ static void test_numbers_end_at_a_blank(void **state)
     struct line line = {.at = text, .end = text + sizeof(text) - 1};
     uint64_t value = 0;
 
-    assert_int_equal(line_take_uint(&line, &value), 0);
+    assert_int_equal(line_scan_uint(&line, &value), 0);
     assert_int_equal(value, 12);
-    assert_int_equal(line_take_uint(&line, &value), 0);
+    assert_int_equal(line_scan_uint(&line, &value), 0);
     assert_int_equal(value, 13);
-    assert_int_equal(line_take_uint(&line, &value), -EBADMSG);
+    assert_int_equal(line_scan_uint(&line, &value), -EBADMSG);
     assert_int_equal(value, 13);
     assert_int_equal(*line.at, '1');
 }

@@ -125,10 +125,10 @@ static void test_wilson_as_in_r(void **state _unused_)
 
 static void assert_adjusted(const double *p, const double *wanted, size_t count)
 {
-    struct tested tests[TESTS_MAX];
+    struct hypothesis_test tests[TESTS_MAX];
 
     for (size_t i = 0; i < count; i++)
-        tests[i] = (struct tested){.p = p[i], .number = i};
+        tests[i] = (struct hypothesis_test){.p = p[i], .number = i};
     benjamini_hochberg(tests, count);
     for (size_t i = 0; i < count; i++) {
         assert_true(i == 0 || tests[i].p >= tests[i - 1].p);

@@ -53,7 +53,7 @@ static void serve(struct shared *shared, struct gpu_set *set)
         }
         struct gpu_reading *reading = NULL;
         pthread_mutex_unlock(&shared->lock);
-        gpu_set_take(set, &reading); /* NULL without memory */
+        gpu_set_read_all(set, &reading); /* NULL without memory */
         pthread_mutex_lock(&shared->lock);
         gpu_reading_free(shared->answer);
         shared->answer = reading;
@@ -189,7 +189,7 @@ void gpu_thread_close(struct gpu_thread *thread)
         pthread_join(thread->thread, NULL);
         shared_free(shared);
     } else {
-        thread_leave(thread->thread);
+        thread_abandon(thread->thread);
     }
     uv_close((uv_handle_t *)&thread->answered, on_closed);
 }

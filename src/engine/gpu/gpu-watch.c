@@ -181,7 +181,7 @@ static void end_slot(struct slot *slot)
 static void search_devices(struct gpu_watch *watch)
 {
     watch->searched_mono_ns = clock_mono_ns();
-    unsigned present = gpu_sources_there(&watch->options.roots);
+    unsigned present = gpu_sources_present(&watch->options.roots);
     for (size_t i = 0; i < GPU_SOURCE_COUNT; i++) {
         struct slot *slot = &watch->slots[i];
         bool is_present = present & GPU_SOURCE_BIT(i);
@@ -301,8 +301,8 @@ static bool is_current(const struct slot *slot, uint64_t mono_ns)
 
     if (slot->state != SLOT_ANSWERS || !slot->latest)
         return false;
-    uint64_t age_ns = mono_ns - slot->latest->asked_mono_ns;
-    bool is_overtaken = slot->thread && slot->latest->asked_mono_ns < slot->queried_mono_ns;
+    uint64_t age_ns = mono_ns - slot->latest->begun_mono_ns;
+    bool is_overtaken = slot->thread && slot->latest->begun_mono_ns < slot->queried_mono_ns;
     return age_ns <= LATE_NS || (!is_overtaken && age_ns <= usual_ns + LATE_NS);
 }
 

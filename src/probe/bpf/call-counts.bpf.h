@@ -175,7 +175,7 @@ struct {
     __uint(max_entries, 1);
     __type(key, u32);
     __type(value, struct kernel_calls);
-} calls_to_tell SEC(".maps");
+} calls_buffer SEC(".maps");
 
 struct call_walk {
     s32 pid;
@@ -188,7 +188,7 @@ static __always_inline struct kernel_calls *get_event(void)
 {
     u32 key = 0;
 
-    return bpf_map_lookup_elem(&calls_to_tell, &key);
+    return bpf_map_lookup_elem(&calls_buffer, &key);
 }
 
 static __always_inline void send_event(struct kernel_calls *event)
@@ -219,7 +219,7 @@ static __always_inline u32 lowest_bit(u64 word)
     return number + (below & 1);
 }
 
-static __always_inline void tell_sum(struct kernel_calls *event, const struct call_key *key)
+static __always_inline void send_sum(struct kernel_calls *event, const struct call_key *key)
 {
     struct call_sum *sum = bpf_map_lookup_elem(&call_sums, key);
     u32 at = event->count;
@@ -235,8 +235,8 @@ static __always_inline void tell_sum(struct kernel_calls *event, const struct ca
         send_event(event);
 }
 
-/* Loads one word, or handles one bit of it. */
-static long tell_next(u32 step, struct call_walk *walk)
+/* Loads the next word of the bitmap, or sends the sum of one bit of it. */
+static long send_next_sum(u32 step, struct call_walk *walk)
 {
     struct kernel_calls *event = get_event();
 
@@ -252,11 +252,11 @@ static long tell_next(u32 step, struct call_walk *walk)
     struct call_key key = {.pid = walk->pid,
                            .call = (walk->word - 1) * BITS_PER_WORD + lowest_bit(walk->bits)};
     walk->bits &= walk->bits - 1;
-    tell_sum(event, &key);
+    send_sum(event, &key);
     return 0;
 }
 
-static __always_inline void tell_calls(struct task_struct *task, u32 tag)
+static __always_inline void send_calls(struct task_struct *task, u32 tag)
 {
     struct call_walk walk = {.pid = task->tgid};
     struct kernel_calls *event;
@@ -271,7 +271,7 @@ static __always_inline void tell_calls(struct task_struct *task, u32 tag)
     event->start_boot_ns = task->group_leader->start_boottime;
     event->count = 0;
     event->padding = 0;
-    bpf_loop(CALL_COUNT + CALL_WORDS, tell_next, &walk, 0);
+    bpf_loop(CALL_COUNT + CALL_WORDS, send_next_sum, &walk, 0);
     send_event(event);
     bpf_map_delete_elem(&callers, &walk.pid);
 }

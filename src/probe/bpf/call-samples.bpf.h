@@ -75,7 +75,7 @@ static __always_inline bool fill_threads(struct task_struct *process)
     return has_room;
 }
 
-static long look_at_process(u32 step, void *context)
+static long sample_process(u32 step, void *context)
 {
     u32 key = thread_request.at_pid;
     u64 *pid = key < thread_request.pid_count ? bpf_map_lookup_elem(&wanted_pids, &key) : NULL;
@@ -94,9 +94,9 @@ static long look_at_process(u32 step, void *context)
     return 0;
 }
 
-SEC("syscall") int look_at_calls(void *context)
+SEC("syscall") int sample_calls(void *context)
 {
     thread_request.count = 0;
-    bpf_loop(PROCESS_CHUNK, look_at_process, NULL, 0);
+    bpf_loop(PROCESS_CHUNK, sample_process, NULL, 0);
     return 0;
 }

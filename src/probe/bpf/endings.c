@@ -138,22 +138,22 @@ static void report_with_children(struct endings *endings, struct ending *ending)
 /* ---- events ---- */
 
 /* Threads that exit at the same time may each report to be the last one. */
-static bool has_ended_lately(const struct endings *endings, const struct kernel_exit *exit)
+static bool is_duplicate(const struct endings *endings, const struct kernel_exit *exit)
 {
-    for (size_t i = 0; i < ENDED_LATELY_MAX; i++)
-        if (endings->lately[i].pid == exit->head.pid &&
-            endings->lately[i].start_boot_ns == exit->start_boot_ns)
+    for (size_t i = 0; i < RECENT_EXITS_MAX; i++)
+        if (endings->recent[i].pid == exit->head.pid &&
+            endings->recent[i].start_boot_ns == exit->start_boot_ns)
             return true;
     return false;
 }
 
 void endings_exit(struct endings *endings, const struct kernel_exit *exit, uint64_t lost)
 {
-    if (has_ended_lately(endings, exit))
+    if (is_duplicate(endings, exit))
         return;
-    size_t at = endings->count++ % ENDED_LATELY_MAX;
-    endings->lately[at].pid = exit->head.pid;
-    endings->lately[at].start_boot_ns = exit->start_boot_ns;
+    size_t at = endings->count++ % RECENT_EXITS_MAX;
+    endings->recent[at].pid = exit->head.pid;
+    endings->recent[at].start_boot_ns = exit->start_boot_ns;
     endings_settle(endings, exit->head.pid); /* an earlier process with the same pid */
     struct ending *ending = add_ending(endings, exit, lost);
     if (ending)

@@ -12,8 +12,9 @@
 #include "base/map.h"
 #include "probe/bpf/kernel-records.h"
 
-/* More processes do not end within the time that the threads of one process take to end. */
-#define ENDED_LATELY_MAX 64
+/* Exits that are remembered to detect duplicates: at most this many processes end while the threads
+ * of one process end. */
+#define RECENT_EXITS_MAX 64
 
 /* `cpu_ns` is INT_UNKNOWN if the second event did not arrive. */
 typedef void (*ending_fn)(void *context, const struct kernel_exit *exit, int64_t cpu_ns);
@@ -27,7 +28,7 @@ struct endings {
     struct {
         pid_t pid;
         uint64_t start_boot_ns;
-    } lately[ENDED_LATELY_MAX]; /* a ring */
+    } recent[RECENT_EXITS_MAX]; /* the latest exits: a ring */
     size_t count;               /* exits so far */
 };
 
@@ -35,10 +36,10 @@ void endings_init(struct endings *endings, ending_fn on_end, void *context);
 /* Drops pending exits without reporting them. */
 void endings_done(struct endings *endings);
 
-/* The first event. `lost` is the number of events lost before it. Without memory the exit is
- * reported at once. */
+/* Handles the first event of an exit. `lost` is the number of events lost before it. If memory runs
+ * out, reports the exit at once. */
 void endings_exit(struct endings *endings, const struct kernel_exit *exit, uint64_t lost);
-/* The second event. */
+/* Handles the second event of an exit. */
 void endings_dead(struct endings *endings, const struct kernel_dead *dead, uint64_t now_ns);
 /* Reports exits that have been pending for too long. `lost` is the number of events lost so far. */
 void endings_overdue(struct endings *endings, uint64_t now_ns, uint64_t lost);
@@ -46,5 +47,5 @@ void endings_overdue(struct endings *endings, uint64_t now_ns, uint64_t lost);
  * process has its pid), after those of its descendants. Unknown values stay unknown. */
 void endings_settle(struct endings *endings, pid_t pid);
 
-/* Whether the process has a pending exit. */
+/* Returns whether the process has a pending exit. */
 bool endings_has(const struct endings *endings, pid_t pid);

@@ -42,11 +42,11 @@ int kernel_probe_sample_calls(struct kernel_probe *probe, const pid_t *pids, siz
                               thread_call_fn on_thread, void *context)
 {
     volatile struct thread_request *request = &probe->object->bss->thread_request;
-    int program = bpf_program__fd(probe->object->progs.look_at_calls);
+    int program = bpf_program__fd(probe->object->progs.sample_calls);
 
     for (size_t first = 0; first < count; first += PROCESS_CHUNK) {
         size_t chunk = MIN(count - first, (size_t)PROCESS_CHUNK);
-        kernel_want_pids(probe, pids + first, chunk);
+        kernel_set_pids(probe, pids + first, chunk);
         request->pid_count = (uint32_t)chunk;
         request->at_pid = request->at_thread = 0;
         do {
@@ -172,7 +172,7 @@ int kernel_probe_count_calls_of(struct kernel_probe *probe, pid_t pid, enum coun
     return bpf_map_update_elem(bpf_map__fd(probe->object->maps.calling), &pid_fd, &state, BPF_ANY);
 }
 
-void kernel_probe_leave_calls_of(struct kernel_probe *probe, pid_t pid)
+void kernel_probe_stop_counting_calls_of(struct kernel_probe *probe, pid_t pid)
 {
     _cleanup_close_ int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
@@ -189,7 +189,7 @@ uint64_t kernel_probe_lost_calls(const struct kernel_probe *probe)
 {
     return __atomic_load_n(&probe->object->bss->lost_calls, __ATOMIC_RELAXED) +
            __atomic_load_n(&probe->object->bss->lost_callers, __ATOMIC_RELAXED) +
-           probe->calls.forgotten;
+           probe->calls.dropped;
 }
 
 void kernel_calls_stop(struct kernel_probe *probe)

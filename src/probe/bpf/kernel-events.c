@@ -139,7 +139,7 @@ static void handle_calls(struct kernel_probe *probe, const struct kernel_calls *
                                         .ns = item->sum.ns,
                                         .errors = item->sum.errors};
         if (!called || syscall_profile_add(&called->profile, &sum) < 0)
-            probe->calls.forgotten += sum.count;
+            probe->calls.dropped += sum.count;
     }
 }
 

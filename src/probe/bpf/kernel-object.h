@@ -36,13 +36,13 @@ struct kernel_calls_state {
     const struct thread_record *threads;  /* mapped */
     struct bpf_link *on_call, *on_return; /* NULL: not counting */
     uint32_t generation;
-    uint64_t forgotten; /* calls dropped for lack of memory in sonde */
+    uint64_t dropped; /* calls dropped for lack of memory in sonde */
 };
 
 struct kernel_probe {
     struct kernel *object;
     bool has[KERNEL_PART_COUNT];
-    struct kernel_refusal refusal;
+    struct kernel_probe_error missing_parts; /* why parts are missing; "": none is */
     uint64_t ns_per_tick;
     struct kernel_processes processes;
     struct kernel_events events;
@@ -63,7 +63,7 @@ static inline uint64_t kernel_system_ns(uint64_t total_ns, uint64_t user_ns, uin
 }
 
 /* Sets the list of pids for the next program that uses one; at most PROCESS_CHUNK. */
-void kernel_want_pids(struct kernel_probe *probe, const pid_t *pids, size_t count);
+void kernel_set_pids(struct kernel_probe *probe, const pid_t *pids, size_t count);
 
 int kernel_processes_start(struct kernel_probe *probe, const char *proc_root);
 void kernel_processes_stop(struct kernel_probe *probe);

@@ -8,16 +8,16 @@
 
 #include "base/macros.h"
 
-bool kernel_probe_is_allowed(struct kernel_refusal *refusal)
+bool kernel_probe_is_allowed(struct kernel_probe_error *error)
 {
-    snprintf(refusal->words, sizeof(refusal->words), "sonde was built without it");
+    snprintf(error->text, sizeof(error->text), "sonde was built without it");
     return false;
 }
 
 int kernel_probe_open(const struct kernel_probe_options *options _unused_,
-                      struct kernel_probe **ret _unused_, struct kernel_refusal *refusal)
+                      struct kernel_probe **ret _unused_, struct kernel_probe_error *error)
 {
-    kernel_probe_is_allowed(refusal);
+    kernel_probe_is_allowed(error);
     return -EOPNOTSUPP;
 }
 
@@ -34,7 +34,7 @@ bool kernel_probe_has(const struct kernel_probe *probe _unused_, enum kernel_par
     return false;
 }
 
-const char *kernel_probe_refusal(const struct kernel_probe *probe _unused_)
+const char *kernel_probe_missing_parts(const struct kernel_probe *probe _unused_)
 {
     return "";
 }
@@ -113,7 +113,7 @@ int kernel_probe_count_calls_of(struct kernel_probe *probe _unused_, pid_t pid _
     return -EOPNOTSUPP;
 }
 
-void kernel_probe_leave_calls_of(struct kernel_probe *probe _unused_, pid_t pid _unused_)
+void kernel_probe_stop_counting_calls_of(struct kernel_probe *probe _unused_, pid_t pid _unused_)
 {
 }
 

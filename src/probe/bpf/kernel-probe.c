@@ -31,14 +31,14 @@
 
 /* ---- permission ---- */
 
-static void set_refusal(struct kernel_refusal *refusal, const char *format, ...) _printf_(2, 3);
+static void set_error(struct kernel_probe_error *error, const char *format, ...) _printf_(2, 3);
 
-static void set_refusal(struct kernel_refusal *refusal, const char *format, ...)
+static void set_error(struct kernel_probe_error *error, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(refusal->words, sizeof(refusal->words), format, arguments);
+    vsnprintf(error->text, sizeof(error->text), format, arguments);
     va_end(arguments);
 }
 
@@ -66,14 +66,14 @@ static bool is_in_initial_pid_namespace(void)
     return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INITIAL_PID_NAMESPACE;
 }
 
-bool kernel_probe_is_allowed(struct kernel_refusal *refusal)
+bool kernel_probe_is_allowed(struct kernel_probe_error *error)
 {
     if (!may_load())
-        set_refusal(refusal, "it needs CAP_BPF and CAP_PERFMON");
+        set_error(error, "it needs CAP_BPF and CAP_PERFMON");
     else if (!is_in_initial_pid_namespace())
-        set_refusal(refusal, "sonde is not in the machine's initial pid namespace");
+        set_error(error, "sonde is not in the machine's initial pid namespace");
     else if (access(TYPE_INFORMATION, R_OK) < 0)
-        set_refusal(refusal, "the kernel has no type information (" TYPE_INFORMATION ")");
+        set_error(error, "the kernel has no type information (" TYPE_INFORMATION ")");
     else
         return true;
     return false;
@@ -120,7 +120,7 @@ static void choose_programs(struct kernel *object, const struct attempt *attempt
         {object->progs.on_switch, has_events && parts[KERNEL_PART_FINAL_CPU]},
         {object->progs.on_signal, has_events && parts[KERNEL_PART_SIGNALS]},
         {object->progs.on_oom, has_events && parts[KERNEL_PART_OOM]},
-        {object->progs.look_at_calls,
+        {object->progs.sample_calls,
          parts[KERNEL_PART_PROCESSES] && parts[KERNEL_PART_CALL_SAMPLES]},
         {object->progs.on_call, has_events && parts[KERNEL_PART_CALL_COUNTS]},
         {object->progs.on_return, has_events && parts[KERNEL_PART_CALL_COUNTS]},
@@ -142,7 +142,7 @@ static int load(const struct kernel_probe_options *options, const struct attempt
     object->rodata->cpu_count = (uint32_t)MAX(libbpf_num_possible_cpus(), 1);
     object->rodata->wants_all = options->wants_all;
     object->rodata->reads_plain_memory = attempt->reads_plain_memory;
-    object->rodata->tells_final_cpu = attempt->parts[KERNEL_PART_FINAL_CPU];
+    object->rodata->reports_final_cpu = attempt->parts[KERNEL_PART_FINAL_CPU];
     object->rodata->can_count_calls = attempt->parts[KERNEL_PART_CALL_COUNTS];
     choose_programs(object, attempt);
     int r = kernel__load(object);
@@ -210,10 +210,10 @@ static void record_parts(struct kernel_probe *probe, const struct attempt *attem
             missing[count++] = part_names[part];
     }
     size_t length = 0;
-    for (size_t i = 0; i < count && length < sizeof(probe->refusal.words); i++)
-        length +=
-            (size_t)snprintf(probe->refusal.words + length, sizeof(probe->refusal.words) - length,
-                             "%s%s", i ? ", " : "this kernel rejects the program for ", missing[i]);
+    for (size_t i = 0; i < count && length < sizeof(probe->missing_parts.text); i++)
+        length += (size_t)snprintf(probe->missing_parts.text + length,
+                                   sizeof(probe->missing_parts.text) - length, "%s%s",
+                                   i ? ", " : "this kernel rejects the program for ", missing[i]);
 }
 
 int kernel_run(int program_fd)
@@ -237,20 +237,20 @@ static int start_supported(struct kernel_probe *probe, const struct kernel_probe
 }
 
 int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_probe **ret,
-                      struct kernel_refusal *refusal)
+                      struct kernel_probe_error *error)
 {
     const char *reason;
     struct attempt attempt;
 
-    if (!kernel_probe_is_allowed(refusal))
+    if (!kernel_probe_is_allowed(error))
         return -EPERM;
     if (libbpf_load(&reason) < 0) {
-        set_refusal(refusal, "%s", reason);
+        set_error(error, "%s", reason);
         return -ENOENT;
     }
     _cleanup_(kernel_probe_closep) struct kernel_probe *probe = calloc(1, sizeof(*probe));
     if (!probe) {
-        set_refusal(refusal, "out of memory");
+        set_error(error, "out of memory");
         return -ENOMEM;
     }
     probe->processes.root_fd = -1;
@@ -263,10 +263,10 @@ int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_
     }
     if (r < 0) {
         if (r == -EXDEV)
-            set_refusal(refusal,
-                        "its start times differ from those in /proc (another time namespace?)");
+            set_error(error,
+                      "its start times differ from those in /proc (another time namespace?)");
         else
-            set_refusal(refusal, "the kernel rejects the programs: %s", strerror(-r));
+            set_error(error, "the kernel rejects the programs: %s", strerror(-r));
         return r;
     }
     *ret = TAKE_PTR(probe);
@@ -318,9 +318,9 @@ bool kernel_probe_has(const struct kernel_probe *probe, enum kernel_part part)
     return probe->has[part];
 }
 
-const char *kernel_probe_refusal(const struct kernel_probe *probe)
+const char *kernel_probe_missing_parts(const struct kernel_probe *probe)
 {
-    return probe->refusal.words;
+    return probe->missing_parts.text;
 }
 
 /* ---- membership ---- */

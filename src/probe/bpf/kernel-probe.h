@@ -3,7 +3,7 @@
  *
  * Needs CAP_BPF and CAP_PERFMON, the kernel's type information (BTF), and sonde in the initial pid
  * namespace. It consists of parts; if a kernel rejects some of them, the others work, and
- * kernel_probe_refusal() gives the reason. It never stops or changes a process.
+ * kernel_probe_missing_parts() names the missing ones. It never stops or changes a process.
  *
  * Opening takes up to 0.1 s of CPU time and may run in a separate thread. Afterwards only one
  * thread may use the probe. */
@@ -31,9 +31,9 @@ enum kernel_part {
     KERNEL_PART_COUNT,
 };
 
-/* The reason why there is no probe, or why parts are missing, for people. */
-struct kernel_refusal {
-    char words[256];
+/* The reason why there is no probe, or which parts are missing, as text for people. */
+struct kernel_probe_error {
+    char text[256];
 };
 
 struct kernel_probe_options {
@@ -42,30 +42,32 @@ struct kernel_probe_options {
     bool wants_all;
 };
 
-/* Returns 0, or a negative errno and the reason. */
+/* Loads the programs. Returns 0, or a negative errno with the reason in `error`. */
 int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_probe **ret,
-                      struct kernel_refusal *refusal);
+                      struct kernel_probe_error *error);
 void kernel_probe_close(struct kernel_probe *probe);
 void kernel_probe_closep(struct kernel_probe **probe);
 
-/* Whether the user may load programs; a quick check that loads nothing. */
-bool kernel_probe_is_allowed(struct kernel_refusal *refusal);
+/* Returns whether the user may load programs; a quick check that loads nothing. */
+bool kernel_probe_is_allowed(struct kernel_probe_error *error);
 
 bool kernel_probe_has(const struct kernel_probe *probe, enum kernel_part part);
-/* The reason why parts are missing; "" if none is. */
-const char *kernel_probe_refusal(const struct kernel_probe *probe);
+/* Returns a text that names the missing parts; "" if none is missing. */
+const char *kernel_probe_missing_parts(const struct kernel_probe *probe);
 
 /* ---- processes: like procfs_scan() and procfs_read_pids(), always with extras ---- */
 
 int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *context,
                       struct readings *out, size_t *ret_total);
-/* `are_all`: all other processes are gone, and their cached data can be dropped. */
+/* Reads only these pids. With `are_all`, all other processes are gone, and the probe drops their
+ * cached data. */
 int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t count,
                            bool are_all, struct readings *out);
 
 /* ---- events ---- */
 
-/* Readable when events are queued, after kernel_probe_sleep(). Owned by the probe. */
+/* Returns a descriptor, owned by the probe, that is readable when events are queued after
+ * kernel_probe_sleep(). */
 int kernel_probe_fd(const struct kernel_probe *probe);
 /* Calls `on_event` for the queued events, in order, with one exception: an exit waits until its
  * final CPU time is known, and at most 1 s for the exits of its children. Returns 0, 1 if events
@@ -74,15 +76,15 @@ int kernel_probe_drain(struct kernel_probe *probe, lifecycle_fn on_event, void *
 /* Requests a wakeup at the next event of a tagged process, at an OOM kill, or when many other
  * events are queued. Returns false if an event is still pending: drain again soon. */
 bool kernel_probe_sleep(struct kernel_probe *probe);
-/* Whether the next such event will make the descriptor readable. False after an event has done so,
- * even if a drain has emptied the ring since. */
+/* Returns whether the next such event will make the descriptor readable. False after an event has
+ * done so, even if a drain has emptied the ring since. */
 bool kernel_probe_sleeps(const struct kernel_probe *probe);
 /* For a process that is known to have ended: if its exit is still pending, waits at most
  * `patience_ns` for the rest of it, then reports it and the pending exits of its descendants;
  * values that are still unknown stay unknown. */
 void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, uint64_t patience_ns,
                          lifecycle_fn on_event, void *context);
-/* The number of events lost because the ring was full. */
+/* Returns the number of events lost because the ring was full. */
 uint64_t kernel_probe_lost(const struct kernel_probe *probe);
 
 /* ---- membership ---- */
@@ -110,15 +112,16 @@ enum counting_start {
     COUNT_FROM_EXEC,
 };
 
-/* Returns 0 or a negative errno; -ESRCH if the process is gone. */
+/* Counts the calls of this process and of its later children. Returns 0 or a negative errno; -ESRCH
+ * if the process is gone. */
 int kernel_probe_count_calls_of(struct kernel_probe *probe, pid_t pid, enum counting_start start);
 /* Stops counting the calls of this process; its children are still counted. */
-void kernel_probe_leave_calls_of(struct kernel_probe *probe, pid_t pid);
+void kernel_probe_stop_counting_calls_of(struct kernel_probe *probe, pid_t pid);
 
 typedef void (*process_calls_fn)(void *context, pid_t pid, const struct syscall_sum *sum);
 
 /* Reports the counts of live processes so far, in no order. The counts of an ended process come
  * with its exit event (lifecycle_event.calls). Returns 0 or a negative errno. */
 int kernel_probe_read_calls(struct kernel_probe *probe, process_calls_fn on_sum, void *context);
-/* The number of calls that could not be counted or reported for lack of room. */
+/* Returns the number of calls that could not be counted or reported for lack of room. */
 uint64_t kernel_probe_lost_calls(const struct kernel_probe *probe);

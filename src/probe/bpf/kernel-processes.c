@@ -110,7 +110,7 @@ static void known_process_free(struct known_process *known)
     free(known);
 }
 
-/* Returns the entry of a process, reset if the pid belongs to a new process; NULL without memory.
+/* Returns the entry of a process, reset if the pid belongs to a new process; NULL if out of memory.
  */
 static struct known_process *get_known(struct kernel_processes *processes,
                                        const struct process_record *record)
@@ -251,7 +251,7 @@ int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *co
     return 0;
 }
 
-void kernel_want_pids(struct kernel_probe *probe, const pid_t *pids, size_t count)
+void kernel_set_pids(struct kernel_probe *probe, const pid_t *pids, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         probe->processes.wanted_pids[i] = (uint64_t)pids[i];
@@ -266,7 +266,7 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
     begin_reading(probe, out);
     for (size_t first = 0; first < count; first += PROCESS_CHUNK) {
         size_t chunk = MIN(count - first, (size_t)PROCESS_CHUNK);
-        kernel_want_pids(probe, pids + first, chunk);
+        kernel_set_pids(probe, pids + first, chunk);
         request->limit = (uint32_t)chunk;
         int r = kernel_run(program);
         if (r == 0)

@@ -73,15 +73,13 @@ struct walk_request {
     u64 after_address;       /* begin after this task; 0: at the first */
     u64 after_start_boot_ns; /* if that task is gone, after all that started no later; 0: do not */
     u32 limit;
-    u32 first;    /* index of the first record to fill */
-    u32 reading;  /* number of the reading: decides which processes are read completely */
-    u32 count;    /* records filled */
-    u32 is_found; /* the place to begin was found */
-    u32 is_end;   /* no process is left */
-    u32 total;    /* processes skipped or filled */
-    u32 padding;
+    u32 first;   /* index of the first record to fill */
+    u32 reading; /* number of the reading: decides which processes are read completely */
+    u32 count;   /* records filled */
+    u32 is_end;  /* no process is left */
+    u32 total;   /* processes skipped or filled */
 };
-STATIC_SIZE(walk_request, 48);
+STATIC_SIZE(walk_request, 40);
 
 /* ---- system calls ---- */
 
@@ -167,11 +165,10 @@ STATIC_SIZE(kernel_event, 24);
 struct kernel_fork {
     struct kernel_event head;
     s32 parent_pid;
-    u32 parent_tag;
+    u32 padding;
     u64 start_boot_ns;
-    char name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(kernel_fork, 56);
+STATIC_SIZE(kernel_fork, 40);
 
 struct kernel_exec {
     struct kernel_event head;

@@ -19,7 +19,7 @@
 
 /* Set before loading: events of all processes, not only of those with a tag. */
 const volatile bool wants_all = false;
-const volatile bool tells_final_cpu = true; /* the program on sched_switch is loaded */
+const volatile bool reports_final_cpu = true; /* the program on sched_switch is loaded */
 
 u64 lost_tags; /* tags that a child could not inherit */
 
@@ -58,9 +58,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
         return 0;
     fill_head(&event->head, KERNEL_FORK, child, tag);
     event->parent_pid = parent->tgid;
-    event->parent_tag = parent_tag;
+    event->padding = 0;
     event->start_boot_ns = child->start_boottime;
-    __builtin_memcpy(event->name, child->comm, sizeof(event->name));
     bpf_ringbuf_submit(event, wake_flags(parent_tag));
     return 0;
 }
@@ -126,7 +125,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
     u32 tag = tag_of_process(task);
     if (!tag && !wants_all)
         return 0;
-    tell_calls(task, tag);
+    send_calls(task, tag);
     sum_threads(signal, &sums);
     s64 peak_pages = peak_of(task, signal);
     struct kernel_exit *event = reserve(sizeof(*event));
@@ -142,7 +141,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
     event->write_bytes = sums.write_bytes;
     event->wait_status = wait_status_of(task, signal);
     event->parent_pid = task->real_parent->tgid;
-    event->is_exact = tells_final_cpu;
+    event->is_exact = reports_final_cpu;
     event->padding = 0;
     __builtin_memcpy(event->name, task->comm, sizeof(event->name));
     bpf_ringbuf_submit(event, wake_flags(tag));
@@ -175,8 +174,9 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *before, struct ta
 #define NUMBER_OF_KILL   9
 #define SIGNAL_DELIVERED 0 /* TRACE_SIGNAL_DELIVERED: neither ignored nor pending already */
 
-/* Signals that a program may get many times a second: timers, children, the Go runtime. */
-static __always_inline bool is_everyday(int number)
+/* Returns whether a program may get the signal many times a second: timers, children, the Go
+ * runtime. */
+static __always_inline bool is_frequent(int number)
 {
     const u64 mask = 1ULL << 14 | 1ULL << 17 | 1ULL << 23 | 1ULL << 26 | 1ULL << 27 | 1ULL << 28 |
                      1ULL << 29; /* ALRM CHLD URG VTALRM PROF WINCH IO */
@@ -184,8 +184,8 @@ static __always_inline bool is_everyday(int number)
     return number >= 32 || (mask >> number & 1);
 }
 
-/* Whether the present task is the sender: kill, sigqueue, tgkill, a message queue. Timers interrupt
- * an arbitrary task. */
+/* Returns whether the present task is the sender: kill, sigqueue, tgkill, a message queue. Timers
+ * interrupt an arbitrary task. */
 static __always_inline bool has_sender(s32 code)
 {
     return code == 0 || code == -1 || code == -3 || code == -6;
@@ -195,7 +195,7 @@ static __always_inline bool has_sender(s32 code)
  * which comes only once. The number of other signals is not limited. */
 static __always_inline bool is_reported(u32 tag, int number)
 {
-    return tag ? !is_everyday(number) : wants_all && number == NUMBER_OF_KILL;
+    return tag ? !is_frequent(number) : wants_all && number == NUMBER_OF_KILL;
 }
 
 SEC("tp_btf/signal_generate")

@@ -155,7 +155,7 @@ static __always_inline void clear_memory(struct process_record *record)
     record->open_fds = 0;
 }
 
-static __always_inline void fill_standing(struct task_struct *task, struct process_record *record)
+static __always_inline void fill_state(struct task_struct *task, struct process_record *record)
 {
     record->ppid = task->real_parent->tgid;
     record->state = task->__state;
@@ -181,7 +181,7 @@ static __always_inline void fill_identity(struct task_struct *task, struct signa
     __builtin_memcpy(record->name, task->comm, sizeof(record->name));
 }
 
-static __always_inline bool throws_children_away(struct task_struct *task)
+static __always_inline bool discards_children(struct task_struct *task)
 {
     struct sighand_struct *sighand = task->sighand; /* NULL after the reap */
     if (!sighand)
@@ -235,10 +235,10 @@ static __always_inline void fill_alone(struct task_struct *task, struct signal_s
         record->open_fds = count_fds(task->files);
 }
 
-/* A process with one thread that has not run since it was read into this record is unchanged,
- * except for what others can change: its memory is reclaimed, its parent ends, it is woken, reaped
- * or tagged. Only these values are read again. Most processes sleep most of the time, and the data
- * of a process is in eight places in memory, all of them cold. */
+/* Returns whether the process has one thread that has not run since it was read into this record.
+ * Then the record is still valid, except for what others can change: memory that is reclaimed, a
+ * parent that ends, a wakeup, a reap, a tag. Only these values are read again. Most processes sleep
+ * most of the time, and the data of a process is in eight places in memory, all of them cold. */
 static __always_inline bool has_slept(struct task_struct *task, struct process_record *record)
 {
     if (!bpf_core_field_exists(task->on_cpu)) /* a kernel for one CPU, before Linux 6.17 */
@@ -257,7 +257,7 @@ __noinline int fill_record(struct task_struct *task __attribute__((btf_decl_tag(
         return 0;
     record->mono_ns = bpf_ktime_get_ns();
     if (!is_full && has_slept(task, record)) {
-        fill_standing(task, record);
+        fill_state(task, record);
         if (task->mm)
             fill_pages(task->mm, record);
         return 0;
@@ -265,13 +265,13 @@ __noinline int fill_record(struct task_struct *task __attribute__((btf_decl_tag(
     struct signal_struct *signal = task->signal;
 
     clear_memory(record);
-    fill_standing(task, record);
+    fill_state(task, record);
     fill_identity(task, signal, record);
     if (signal->nr_threads > 1)
         fill_through_threads(task, signal, record);
     else
         fill_alone(task, signal, record);
-    record->ignores_sigchld = throws_children_away(task);
+    record->ignores_sigchld = discards_children(task);
     return 0;
 }
 
@@ -333,7 +333,6 @@ SEC("syscall") int walk_processes(void *context)
     bpf_rcu_read_unlock();
     request.count = count;
     request.total = total;
-    request.is_found = is_found;
     request.is_end = is_end;
     return 0;
 }

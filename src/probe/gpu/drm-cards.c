@@ -282,7 +282,7 @@ void drm_cards_close(struct drm_cards *cards)
     free(cards);
 }
 
-bool drm_cards_may_be(const char *sys_root)
+bool drm_cards_exist(const char *sys_root)
 {
     _cleanup_close_ int sys_fd = open(sys_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     unsigned number;
@@ -341,7 +341,7 @@ static void update_clients(struct drm_cards *cards, uint64_t mono_ns)
     for (size_t i = 0; i < cards->list.count; i++)
         if (is_asleep(&cards->list.items[i]))
             asleep[count++] = device_of(&cards->list.items[i]);
-    drm_clients_look(cards->clients, mono_ns, asleep, count);
+    drm_clients_update(cards->clients, mono_ns, asleep, count);
 }
 
 static double read_busy(struct drm_cards *cards, const struct card *card, uint64_t mono_ns)

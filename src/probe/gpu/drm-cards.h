@@ -10,17 +10,19 @@
 
 struct drm_cards;
 
-/* `sys_root` and `proc_root` are the directories mounted as /sys and /proc, or fixtures. Returns 0,
- * -ENODEV (no such device; *ret_reason explains it) or another negative errno. */
+/* Opens all cards. `sys_root` and `proc_root` are the directories mounted as /sys and /proc, or
+ * fixtures. Returns 0, -ENODEV (no such device; *ret_reason explains it) or another negative errno.
+ */
 int drm_cards_open(const char *sys_root, const char *proc_root, struct drm_cards **ret,
                    const char **ret_reason);
 void drm_cards_close(struct drm_cards *cards);
 
-/* Whether there is any card to open; reads only one directory. */
-bool drm_cards_may_be(const char *sys_root);
+/* Returns whether there is any card to open; reads only one directory. */
+bool drm_cards_exist(const char *sys_root);
 
 unsigned drm_cards_count(const struct drm_cards *cards);
-/* Strings are valid until drm_cards_close(). Returns 0 or -ENODEV (the device is gone). */
+/* Reads one card. The strings are valid until drm_cards_close(). Returns 0 or -ENODEV (the device
+ * is gone). */
 int drm_cards_read(struct drm_cards *cards, unsigned index, uint64_t mono_ns,
                    struct gpu_metric *ret);
 /* Adds the processes with memory on the cards to the reading. Returns 0 or -ENOMEM. */

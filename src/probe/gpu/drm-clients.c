@@ -12,10 +12,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd-io.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/map.h"
 #include "base/number.h"
 #include "probe/gpu/drm-fdinfo.h"
+#include "probe/proc-file.h"
 #include "probe/process-files.h"
 
 #define SCAN_EVERY_NS   (5 * NS_PER_SEC)
@@ -114,12 +116,6 @@ void drm_clients_free(struct drm_clients *clients)
 
 /* ---- finding open device files ---- */
 
-/* A process or its descriptor may disappear during the scan. */
-static bool is_gone(int error)
-{
-    return error == -ENOENT || error == -ESRCH;
-}
-
 /* Finds the device node that a descriptor refers to. Returns 0, -ENOENT (not a device node, or
  * gone) or another negative errno. */
 static int find_node(int dir_fd, const char *name, unsigned *ret)
@@ -153,7 +149,7 @@ static bool list_files(struct holder *holder, DIR *directory)
         if (number_parse_int(entry->d_name, &number) < 0 || number < 0 || number > INT32_MAX)
             continue;
         int r = find_node(dirfd(directory), entry->d_name, &node);
-        if (is_gone(r))
+        if (proc_file_is_gone(r))
             continue;
         if (r < 0 || holder->files.count == FILES_MAX ||
             VEC_PUSH(&holder->files, (struct file){.number = (int)number, .node = node}) < 0)
@@ -171,7 +167,7 @@ static void list_holder_files(const struct drm_clients *clients, struct holder *
     _cleanup_closedir_ DIR *directory = fd_open_directory(clients->tree.root_fd, path);
     holder->files.count = 0;
     if (!directory)
-        holder->is_hidden = !is_gone(-errno);
+        holder->is_hidden = !proc_file_is_gone(-errno);
     else
         holder->is_hidden =
             !list_files(holder, directory) && faccessat(clients->tree.root_fd, path, F_OK, 0) == 0;
@@ -203,7 +199,7 @@ static void scan_process(struct drm_clients *clients, pid_t pid)
 
     snprintf(path, sizeof(path), "%d/fd", (int)pid);
     if (fstatat(clients->tree.root_fd, path, &st, 0) < 0) {
-        clients->hidden += !is_gone(-errno);
+        clients->hidden += !proc_file_is_gone(-errno);
         return;
     }
     if (counts && st.st_size == 0)
@@ -265,16 +261,12 @@ static void scan_processes(struct drm_clients *clients)
 /* ---- reading device files ---- */
 
 /* Client ids may be unique only per driver. A file without an id is identified by its process and
- * descriptor. The hash of the device (FNV-1a) makes keys of one device unique, and collisions
+ * descriptor. The hash of the device makes keys of one device unique, and collisions
  * between two devices very unlikely. */
 static uint64_t key_of(const struct drm_fdinfo *info, pid_t pid, int file)
 {
-    const char *const texts[] = {info->driver, info->pdev};
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = hash_add(hash_text(info->driver), info->pdev, strlen(info->pdev));
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        for (const char *at = texts[i]; *at; at++)
-            hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
     return hash ^ (int_is_known(info->client_id) ? (uint64_t)info->client_id
                                                  : (uint64_t)pid << 32 | (uint64_t)file);
 }
@@ -308,8 +300,8 @@ static const struct drm_engine *find_engine(const struct drm_fdinfo *info, const
     return NULL;
 }
 
-/* A counter may temporarily be smaller than before. */
-static int64_t keep_larger(int64_t before, int64_t now)
+/* Returns the larger of two counts: a counter may temporarily be smaller than before. */
+static int64_t larger_known(int64_t before, int64_t now)
 {
     return int_is_known(before) && int_is_known(now) ? MAX(before, now) : now;
 }
@@ -325,9 +317,9 @@ static double share(int64_t before, int64_t now, double whole, int64_t capacity)
 static double busy_share(const struct drm_engine *before, struct drm_engine *now,
                          uint64_t elapsed_ns)
 {
-    now->busy_ns = keep_larger(before->busy_ns, now->busy_ns);
-    now->cycles = keep_larger(before->cycles, now->cycles);
-    now->total_cycles = keep_larger(before->total_cycles, now->total_cycles);
+    now->busy_ns = larger_known(before->busy_ns, now->busy_ns);
+    now->cycles = larger_known(before->cycles, now->cycles);
+    now->total_cycles = larger_known(before->total_cycles, now->total_cycles);
     if (int_is_known(now->busy_ns))
         return share(before->busy_ns, now->busy_ns, (double)elapsed_ns, now->capacity);
     if (!int_is_known(before->total_cycles) || !int_is_known(now->total_cycles))
@@ -384,7 +376,7 @@ static int read_fdinfo(struct drm_clients *clients, pid_t pid, const struct file
         return 0;
     snprintf(path, sizeof(path), "%d/fd/%d", (int)pid, file->number);
     r = find_node(root_fd, path, &node);
-    return is_gone(r) || (r == 0 && node != file->node) ? -ENOENT : -ENODATA;
+    return proc_file_is_gone(r) || (r == 0 && node != file->node) ? -ENOENT : -ENODATA;
 }
 
 struct update {
@@ -454,8 +446,8 @@ static void read_files(struct drm_clients *clients, const struct update *update)
     drop_stale(clients);
 }
 
-void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
-                      const struct drm_device *asleep, size_t count)
+void drm_clients_update(struct drm_clients *clients, uint64_t mono_ns,
+                        const struct drm_device *asleep, size_t count)
 {
     if (clients->updates && mono_ns < clients->updated_mono_ns + UPDATE_EVERY_NS)
         return;

@@ -27,8 +27,8 @@ void drm_clients_free(struct drm_clients *clients);
 /* Updates the figures as of `mono_ns`, at most every tenth of a second. Files of the devices
  * `asleep` are not read, because some drivers would wake them. If memory is short, or there are
  * more than some thousand files, clients are missing and the load of their device is unknown. */
-void drm_clients_look(struct drm_clients *clients, uint64_t mono_ns,
-                      const struct drm_device *asleep, size_t count);
+void drm_clients_update(struct drm_clients *clients, uint64_t mono_ns,
+                        const struct drm_device *asleep, size_t count);
 
 /* Returns the load in percent of the busiest engine of a device between the last two updates,
  * summed over its clients. REAL_UNKNOWN if there was only one update, if some processes are hidden

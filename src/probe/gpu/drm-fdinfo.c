@@ -14,14 +14,14 @@ struct entry {
 
 static bool split_entry(struct line line, struct entry *ret)
 {
-    if (!line_take_key(&line, "drm-"))
+    if (!line_skip_key(&line, "drm-"))
         return false;
     const char *colon = memchr(line.at, ':', (size_t)(line.end - line.at));
     if (!colon)
         return false;
     ret->key = (struct line){.at = line.at, .end = colon};
     ret->value = (struct line){.at = colon, .end = line.end};
-    line_take_key(&ret->value, ":");
+    line_skip_key(&ret->value, ":");
     return true;
 }
 
@@ -29,18 +29,18 @@ static int parse_name(struct line value, char into[static DRM_NAME_SIZE])
 {
     struct line word;
 
-    return line_take_word(&value, &word) ? line_copy(&word, into, DRM_NAME_SIZE) : -EBADMSG;
+    return line_scan_word(&value, &word) ? line_copy(&word, into, DRM_NAME_SIZE) : -EBADMSG;
 }
 
 static int parse_bytes(struct line value, int64_t *ret)
 {
     int64_t bytes, unit = 1;
 
-    if (line_take_int(&value, &bytes) < 0)
+    if (line_scan_int(&value, &bytes) < 0)
         return -EBADMSG;
-    if (line_take_key(&value, "KiB"))
+    if (line_skip_key(&value, "KiB"))
         unit = 1024;
-    else if (line_take_key(&value, "MiB"))
+    else if (line_skip_key(&value, "MiB"))
         unit = 1024 * 1024;
     if (value.at != value.end || __builtin_mul_overflow(bytes, unit, &bytes))
         return -EBADMSG;
@@ -92,7 +92,7 @@ static int parse_busy(struct line value, int64_t *ret)
 {
     int64_t ns;
 
-    if (line_take_int(&value, &ns) < 0 || !line_take_key(&value, "ns") || value.at != value.end)
+    if (line_scan_int(&value, &ns) < 0 || !line_skip_key(&value, "ns") || value.at != value.end)
         return -EBADMSG;
     *ret = ns;
     return 0;
@@ -102,7 +102,7 @@ static int parse_number(struct line value, int64_t *ret)
 {
     int64_t number;
 
-    if (line_take_int(&value, &number) < 0 || value.at != value.end)
+    if (line_scan_int(&value, &number) < 0 || value.at != value.end)
         return -EBADMSG;
     *ret = number;
     return 0;
@@ -125,19 +125,19 @@ static int parse_engine(struct drm_fdinfo *info, struct entry entry)
     struct drm_engine *engine, ignored;
     struct line name = entry.key;
 
-    if (line_take_key(&name, "engine-capacity-")) {
+    if (line_skip_key(&name, "engine-capacity-")) {
         engine = engine_of(info, name);
         return parse_capacity(entry.value, engine ? &engine->capacity : &ignored.capacity);
     }
-    if (line_take_key(&name, "engine-")) {
+    if (line_skip_key(&name, "engine-")) {
         engine = engine_of(info, name);
         return parse_busy(entry.value, engine ? &engine->busy_ns : &ignored.busy_ns);
     }
-    if (line_take_key(&name, "cycles-")) {
+    if (line_skip_key(&name, "cycles-")) {
         engine = engine_of(info, name);
         return parse_number(entry.value, engine ? &engine->cycles : &ignored.cycles);
     }
-    if (line_take_key(&name, "total-cycles-")) {
+    if (line_skip_key(&name, "total-cycles-")) {
         engine = engine_of(info, name);
         return parse_number(entry.value, engine ? &engine->total_cycles : &ignored.total_cycles);
     }
@@ -150,11 +150,11 @@ static int parse_region(struct drm_fdinfo *info, struct entry entry)
     struct line name = entry.key;
 
     /* the old and the new name of the same figure */
-    if (line_take_key(&name, "memory-") || line_take_key(&name, "resident-")) {
+    if (line_skip_key(&name, "memory-") || line_skip_key(&name, "resident-")) {
         region = region_of(info, name);
         return parse_bytes(entry.value, region ? &region->resident_bytes : &ignored.resident_bytes);
     }
-    if (line_take_key(&name, "total-")) {
+    if (line_skip_key(&name, "total-")) {
         region = region_of(info, name);
         return parse_bytes(entry.value, region ? &region->total_bytes : &ignored.total_bytes);
     }

@@ -12,11 +12,11 @@ int drm_uevent_parse(const char *bytes, size_t length, struct drm_uevent *ret)
 
     while (lines_next(&at, bytes + length, &line)) {
         int r = 0;
-        if (line_take_key(&line, "DRIVER="))
+        if (line_skip_key(&line, "DRIVER="))
             r = line_copy(&line, uevent.driver, DRM_NAME_SIZE);
-        else if (line_take_key(&line, "PCI_SLOT_NAME="))
+        else if (line_skip_key(&line, "PCI_SLOT_NAME="))
             r = line_copy(&line, uevent.pdev, DRM_NAME_SIZE);
-        else if (line_take_key(&line, "PCI_ID="))
+        else if (line_skip_key(&line, "PCI_ID="))
             r = line_copy(&line, uevent.pci_id, DRM_NAME_SIZE);
         if (r < 0)
             return r;

@@ -15,8 +15,8 @@ struct gpu_reading *gpu_reading_new(void)
 
     if (!reading)
         return NULL;
-    reading->asked_mono_ns = clock_mono_ns();
-    reading->asked_boot_ns = clock_boot_ns();
+    reading->begun_mono_ns = clock_mono_ns();
+    reading->begun_boot_ns = clock_boot_ns();
     return reading;
 }
 
@@ -97,14 +97,14 @@ void gpu_reading_identify(struct gpu_reading *reading, int proc_fd)
 {
     const uint64_t ns_per_tick = NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
     /* A process that started within the same tick may have started after the reading began. */
-    const uint64_t asked_ticks = reading->asked_boot_ns / ns_per_tick;
+    const uint64_t begun_ticks = reading->begun_boot_ns / ns_per_tick;
     struct gpu_process *items = reading->processes.items;
     size_t kept = 0;
 
     merge_processes(reading);
     for (size_t i = 0; i < reading->processes.count; i++) {
         uint64_t start_ticks = read_start_ticks(proc_fd, items[i].pid);
-        if (!start_ticks || start_ticks >= asked_ticks)
+        if (!start_ticks || start_ticks >= begun_ticks)
             continue;
         items[kept] = items[i];
         items[kept++].start_ticks = start_ticks;

@@ -17,14 +17,14 @@ struct gpu_process {
 };
 
 struct gpu_reading {
-    uint64_t asked_mono_ns; /* when the reading began */
-    uint64_t asked_boot_ns;
+    uint64_t begun_mono_ns; /* when the reading began */
+    uint64_t begun_boot_ns;
     struct VEC(struct gpu_metric) gpus;       /* strings in the arena */
     struct VEC(struct gpu_process) processes; /* after gpu_reading_identify(): unique, by pid */
     struct arena arena;
 };
 
-/* Returns an empty reading that begins now, or NULL without memory. */
+/* Returns an empty reading that begins now, or NULL if out of memory. */
 struct gpu_reading *gpu_reading_new(void);
 void gpu_reading_free(struct gpu_reading *reading);
 void gpu_reading_freep(struct gpu_reading **reading);
@@ -39,10 +39,10 @@ int gpu_reading_add_process(struct gpu_reading *reading, pid_t pid, int64_t memo
  * reading began, because the driver cannot have meant them. */
 void gpu_reading_identify(struct gpu_reading *reading, int proc_fd);
 
-/* Whether `proc_fd` is of the initial pid namespace: only then are the pids of NVIDIA's driver
- * valid, and all processes of the machine visible. */
+/* Returns whether `proc_fd` is of the initial pid namespace: only then are the pids of NVIDIA's
+ * driver valid, and all processes of the machine visible. */
 bool gpu_reading_knows_pids(int proc_fd);
 
-/* NULL: the process has no memory on any device. */
+/* Returns the process, or NULL if it has no memory on any device. */
 const struct gpu_process *gpu_reading_find(const struct gpu_reading *reading, pid_t pid,
                                            uint64_t start_ticks);

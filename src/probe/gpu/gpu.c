@@ -35,10 +35,10 @@ static bool has_nvidia_node(const struct gpu_roots *roots)
            has_node(roots->dev, "dxg");
 }
 
-unsigned gpu_sources_there(const struct gpu_roots *roots)
+unsigned gpu_sources_present(const struct gpu_roots *roots)
 {
     return (has_nvidia_node(roots) ? GPU_SOURCE_BIT(GPU_SOURCE_NVML) : 0) |
-           (drm_cards_may_be(roots->sys) ? GPU_SOURCE_BIT(GPU_SOURCE_DRM) : 0);
+           (drm_cards_exist(roots->sys) ? GPU_SOURCE_BIT(GPU_SOURCE_DRM) : 0);
 }
 
 unsigned gpu_nvidia_nodes(const struct gpu_roots *roots)
@@ -133,7 +133,7 @@ static int read_processes(struct gpu_set *set, struct gpu_reading *reading)
     return r;
 }
 
-int gpu_set_take(struct gpu_set *set, struct gpu_reading **ret)
+int gpu_set_read_all(struct gpu_set *set, struct gpu_reading **ret)
 {
     _cleanup_(gpu_reading_freep) struct gpu_reading *reading = gpu_reading_new();
     struct gpu_metric gpu;

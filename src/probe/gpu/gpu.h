@@ -26,7 +26,7 @@ struct gpu_roots {
 
 /* Returns the sources that have device nodes, as bits. Costs some microseconds and calls no
  * driver. */
-unsigned gpu_sources_there(const struct gpu_roots *roots);
+unsigned gpu_sources_present(const struct gpu_roots *roots);
 
 /* Returns the number of device nodes of NVIDIA's driver. */
 unsigned gpu_nvidia_nodes(const struct gpu_roots *roots);
@@ -37,7 +37,7 @@ int gpu_set_new(const struct gpu_roots *roots, unsigned sources, struct gpu_set 
                 const char **ret_reason);
 void gpu_set_free(struct gpu_set *set);
 
-/* Devices have consecutive indices: first NVIDIA's, then the others. */
+/* Returns the number of devices. Their indices are consecutive: first NVIDIA's, then the others. */
 unsigned gpu_set_count(const struct gpu_set *set);
 
 /* Reads one device; figures that it does not report are unknown. Strings are valid until the next
@@ -46,4 +46,4 @@ int gpu_set_read(struct gpu_set *set, unsigned index, struct gpu_metric *ret);
 
 /* Reads all devices that respond, and the processes with memory on them. The caller frees *ret.
  * Returns 0 or -ENOMEM. */
-int gpu_set_take(struct gpu_set *set, struct gpu_reading **ret);
+int gpu_set_read_all(struct gpu_set *set, struct gpu_reading **ret);

@@ -14,7 +14,7 @@
 #define MEMORY_MAX_MB 1e12
 
 /* Returns the text up to the next ", " or the end; false if there is no further column. */
-static bool take_column(struct line *line, struct line *ret)
+static bool next_column(struct line *line, struct line *ret)
 {
     if (!line->at)
         return false;
@@ -40,13 +40,13 @@ static struct line trim(struct line column)
 }
 
 /* Parses a number from 0 to `max`, with a decimal point or comma; anything else is unknown. */
-static double take_real(struct line *line, double max)
+static double parse_real_column(struct line *line, double max)
 {
     struct line column;
     char text[32];
     double value;
 
-    if (!take_column(line, &column))
+    if (!next_column(line, &column))
         return REAL_UNKNOWN;
     column = trim(column);
     if (line_copy(&column, text, sizeof(text)) < 0)
@@ -60,22 +60,22 @@ static double take_real(struct line *line, double max)
 }
 
 /* Parses the index or pid at the start of a line. */
-static int take_id(struct line *line, int64_t max, int64_t *ret)
+static int parse_id_column(struct line *line, int64_t max, int64_t *ret)
 {
     struct line column;
     uint64_t value;
 
-    if (!take_column(line, &column))
+    if (!next_column(line, &column))
         return -EBADMSG;
     column = trim(column);
-    if (line_take_uint(&column, &value) < 0 || column.at != column.end || value > (uint64_t)max)
+    if (line_scan_uint(&column, &value) < 0 || column.at != column.end || value > (uint64_t)max)
         return -EBADMSG;
     *ret = (int64_t)value;
     return 0;
 }
 
 /* Returns the rest of the line, including commas; NULL if it is empty or not a name. */
-static const char *take_name(const struct line *line, char into[static NAME_SIZE])
+static const char *parse_name(const struct line *line, char into[static NAME_SIZE])
 {
     if (!line->at)
         return NULL;
@@ -103,18 +103,19 @@ int nvidia_smi_gpus_parse(const char *bytes, size_t length, struct gpu_reading *
 
     while (lines_next(&at, bytes + length, &line)) {
         record_init(&gpu_metric_record, &gpu);
-        if (take_id(&line, GPU_DEVICES_MAX - 1, &gpu.index) < 0 || has_device(reading, gpu.index))
+        if (parse_id_column(&line, GPU_DEVICES_MAX - 1, &gpu.index) < 0 ||
+            has_device(reading, gpu.index))
             continue;
         if (!line.at) /* only a number: not a device, but a line of other output */
             continue;
         gpu.vendor = "NVIDIA";
-        gpu.utilization_pct = take_real(&line, 100);
-        gpu.memory_used_mb = take_real(&line, MEMORY_MAX_MB);
-        gpu.memory_total_mb = take_real(&line, MEMORY_MAX_MB);
-        gpu.temperature_c = take_real(&line, 1000);
-        gpu.clock_mhz = take_real(&line, 1e6);
-        gpu.power_w = take_real(&line, 1e6);
-        gpu.name = take_name(&line, name);
+        gpu.utilization_pct = parse_real_column(&line, 100);
+        gpu.memory_used_mb = parse_real_column(&line, MEMORY_MAX_MB);
+        gpu.memory_total_mb = parse_real_column(&line, MEMORY_MAX_MB);
+        gpu.temperature_c = parse_real_column(&line, 1000);
+        gpu.clock_mhz = parse_real_column(&line, 1e6);
+        gpu.power_w = parse_real_column(&line, 1e6);
+        gpu.name = parse_name(&line, name);
         int r = gpu_reading_add(reading, &gpu);
         if (r < 0)
             return r;
@@ -129,9 +130,9 @@ int nvidia_smi_apps_parse(const char *bytes, size_t length, struct gpu_reading *
     int64_t pid;
 
     while (lines_next(&at, bytes + length, &line)) {
-        if (take_id(&line, INT32_MAX, &pid) < 0 || pid == 0)
+        if (parse_id_column(&line, INT32_MAX, &pid) < 0 || pid == 0)
             continue;
-        double memory_mb = take_real(&line, MEMORY_MAX_MB);
+        double memory_mb = parse_real_column(&line, MEMORY_MAX_MB);
         if (!real_is_known(memory_mb))
             continue;
         int r = gpu_reading_add_process(reading, (pid_t)pid, (int64_t)(memory_mb * BYTES_PER_MB));

@@ -123,7 +123,7 @@ static void find_symbols(struct nvml *nvml)
     find_listers(nvml);
 }
 
-static const char *why_not_initialised(int error)
+static const char *describe_init_error(int error)
 {
     switch (error) {
     case NVML_ERROR_NO_PERMISSION: return "no permission to use NVML";
@@ -150,7 +150,7 @@ static int load(struct nvml *nvml, const char **ret_reason)
         return -ENODEV;
 
     int error = init();
-    *ret_reason = why_not_initialised(error);
+    *ret_reason = describe_init_error(error);
     if (error != NVML_SUCCESS)
         return -ENODEV;
     nvml->is_initialised = true;

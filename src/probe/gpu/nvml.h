@@ -13,8 +13,8 @@ int nvml_open(struct nvml **ret, const char **ret_reason);
 void nvml_close(struct nvml *nvml);
 
 unsigned nvml_count(const struct nvml *nvml);
-/* The strings of *ret are valid until the next call. Returns 0 or -ENODEV (the device does not
- * respond). */
+/* Reads one device. The strings of *ret are valid until the next call. Returns 0 or -ENODEV (the
+ * device does not respond). */
 int nvml_read(struct nvml *nvml, unsigned index, struct gpu_metric *ret);
 /* Adds the processes with memory on the device to the reading; none if the device does not report
  * them. Returns 0 or -ENOMEM. */

@@ -46,10 +46,10 @@ static size_t walk(void *context)
 
 static void open_kernel(void)
 {
-    struct kernel_refusal refusal = {.words = ""};
+    struct kernel_probe_error refusal = {.text = ""};
 
     if (kernel_probe_open(&(struct kernel_probe_options){0}, &kernel, &refusal) < 0) {
-        fprintf(stderr, "sonde-scan: no kernel collector: %s\n", refusal.words);
+        fprintf(stderr, "sonde-scan: no kernel collector: %s\n", refusal.text);
         exit(1);
     }
 }
