@@ -309,6 +309,9 @@ class Late(Restarting):
 
     # Short-lived children; fewer than are folded (src/store/folded-events.h).
     CHILDREN = 200
+    # How long the daemon keeps events of processes that belong to no run (OTHERS_NS in
+    # src/engine/lifecycle-feed.c).
+    KEPT_SECONDS = 2
 
     def spawning(self):
         """A command that starts children one after the other and pauses in the middle."""
@@ -323,9 +326,19 @@ class Late(Restarting):
         return process
 
     def asking_late(self):
+        """A prefix that stops `sonde run` when it connects to the daemon, until let_ask()."""
         self.environment = harness.without_leak_check(self.environment)
         return ("strace", "-qq", "-o", self.path("trace"), "-e", "trace=connect", "-e",
-                "inject=connect:delay_enter=2500000:when=1")
+                "inject=connect:signal=SIGSTOP:when=1")
+
+    def let_ask(self, sonde, tracer):
+        """Lets the run send its request when the daemon has dropped the first events of the run."""
+        parent = harness.children_of(tracer.pid)[0]
+        harness.wait_until(lambda: harness.process_state(parent) in ("T", "t"), "it is stopped")
+        sonde.fresh()  # the daemon has read all events so far
+        dropped = time.monotonic() + self.KEPT_SECONDS
+        harness.wait_until(lambda: time.monotonic() > dropped, "the events are old")
+        os.kill(parent, signal.SIGCONT)
 
     def finish_run(self, process):
         process.stdin.write(b"go\n")
@@ -335,10 +348,12 @@ class Late(Restarting):
             return harness.strict_json(summary.read())
 
     def event_counts(self, run_id):
+        """Forks, execs and exits; not the SIGCONT of let_ask()."""
         return {row["event_type"]: row["count"] for row in self.rows(
             "SELECT event_type, sum(count) AS count FROM (SELECT run, event_type, 1 AS count"
             " FROM event UNION ALL SELECT run, event_type, count FROM folded_events) e"
-            " JOIN jobs ON jobs.id = e.run WHERE run_id = ? GROUP BY 1", run_id)}
+            " JOIN jobs ON jobs.id = e.run WHERE run_id = ? AND event_type <> 'signal' GROUP BY 1",
+            run_id)}
 
     def assert_every_event(self, summary):
         count = summary["processes"]
@@ -360,6 +375,7 @@ class Late(Restarting):
         """The daemon keeps events of other processes for two seconds; the request comes later."""
         sonde = self.daemon()
         process = self.start_run(*self.asking_late())
+        self.let_ask(sonde, process)
         run_id = self.await_kept(sonde)
         summary = self.finish_run(process)
         self.assertEqual(summary["run_id"], run_id)
@@ -374,6 +390,7 @@ class Late(Restarting):
         elsewhere = self.path("elsewhere")
         process = self.start_run(*self.asking_late(), env=dict(
             self.environment, SONDE_STATE_DIR=elsewhere, SONDE_SOCKET=sonde.socket))
+        self.let_ask(sonde, process)
         run_id = self.await_kept(sonde)
         other_id = sonde.rpc("job.start", job_id="other", pid=self.puppet().pid)["run_id"]
         self.finish_run(process)
@@ -457,6 +474,7 @@ class Late(Restarting):
         lower bounds."""
         sonde = self.daemon(interval=0.1)
         tracer = self.start_run(*self.asking_late())
+        self.let_ask(sonde, tracer)
         run_id = self.await_kept(sonde)
         self.await_rows("SELECT 1 FROM event WHERE event_type = 'exec'")
         parent, command = harness.children_of(tracer.pid)
