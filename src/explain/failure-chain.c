@@ -51,9 +51,8 @@ struct living {
     double child_ended;                 /* time when its last child ended; unknown: none */
     struct failure *failed[FAILED_MAX]; /* its failed children, in the order of their ends */
     size_t failed_count;
-    size_t children; /* number of children whose end is not reported yet */
-    struct failure
-        *end; /* its own end, if it was reported before those of its children; NULL: it lives */
+    size_t children;     /* number of children whose end is not reported yet */
+    struct failure *end; /* its own end, reported before those of its children; NULL: it lives */
 };
 
 /* ---- failures ---- */

@@ -7,15 +7,15 @@
 #include "report/figures.h"
 #include "top/draw.h"
 
-#define DETAIL_ROWS_OF_PROCESS 8 /* title, and two rows for the command; without job and anomaly   \
-                                  */
-#define DETAIL_ROWS_OF_GROUP  6  /* title, and all five rows */
-#define LABEL_COLUMNS         9
-#define FIGURES_COLUMNS       32 /* of CPU and memory, so that their sparklines begin together */
-#define NAME_COLUMNS_MAX      24 /* of a user or a system call */
-#define SYSCALLS_SHOWN        5
-#define SYSCALLS_COMPARED_MAX 40 /* a process rarely has more; the rest cannot be shown */
-#define SPARK_MAX             60
+/* Rows of the area, with its title. */
+#define DETAIL_ROWS_OF_PROCESS 8 /* with two rows for the command; without job, anomaly */
+#define DETAIL_ROWS_OF_GROUP   6 /* with all rows */
+#define LABEL_COLUMNS          9
+#define FIGURES_COLUMNS        32 /* of CPU and memory, so that their sparklines begin together */
+#define NAME_COLUMNS_MAX       24 /* of a user or a system call */
+#define SYSCALLS_SHOWN         5
+#define SYSCALLS_COMPARED_MAX  40 /* a process rarely has more; the rest cannot be shown */
+#define SPARK_MAX              60
 
 static void put_label(struct canvas *canvas, unsigned row, const char *label)
 {
