@@ -397,12 +397,12 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     raise_to(&account->reaped,
              known_or_zero(reading->reaped_user_ns) + known_or_zero(reading->reaped_system_ns),
              known_or_zero(reading->reaped_user_ns));
-    /* The kernel discards its children with their figures. */
-    bool discards_children = reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
+    bool kernel_discards_children =
+        reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
         observe_memory(run_account, reading);
-        if (discards_children)
+        if (kernel_discards_children)
             mark_incomplete(run_account);
     }
     return 0;
