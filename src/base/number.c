@@ -9,6 +9,9 @@
 #include "base/clock.h"
 #include "base/macros.h"
 
+/* Just below INT64_MAX, so that a duration also fits a signed integer: 292 years. */
+#define DURATION_LIMIT_NS 9.2e18
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -150,7 +153,7 @@ int number_parse_duration(const char *text, uint64_t *ret_ns)
         at = digits_end + unit_length;
     } while (*at);
 
-    if (total_ns >= 9.2e18)
+    if (total_ns >= DURATION_LIMIT_NS)
         return -ERANGE;
     *ret_ns = (uint64_t)llround(total_ns);
     return 0;

@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/load-config.h"
 #include "cli/output.h"
-#include "cli/process-table.h"
 #include "model/record-json.h"
+#include "report/process-table.h"
 #include "sample/collector.h"
 #include "sample/scope.h"
 

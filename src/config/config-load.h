@@ -21,10 +21,9 @@ struct config_node {
     enum config_node_kind kind;
     const char *text; /* of a scalar; may contain NULs */
     size_t length;
-    bool quoted; /* in quotes or as a block: always text */
-    const char
-        *unsupported; /* the YAML feature that it must not use: "anchors", "tags", "aliases" */
-    unsigned line;    /* line and column start at 1 */
+    bool quoted;             /* in quotes or as a block: always text */
+    const char *unsupported; /* a YAML feature that it must not use, for example "anchors" */
+    unsigned line;           /* line and column start at 1 */
     unsigned column;
     struct config_node *first; /* items of a list; alternating keys and values of a mapping */
     struct config_node *next;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The proc filesystem of this pid namespace. */
+/* The root directory that sonde gives to its readers of /proc; tests give them another one. */
 #define PROC_ROOT "/proc"
 
 #define PATHS_SYSTEM_STATE_DIR "/var/lib/sonde"

@@ -420,8 +420,8 @@ static int open_kernel(struct daemon *daemon)
         snprintf(refusal->text, sizeof(refusal->text), "profiler.collector is procfs");
         return 0;
     }
-    int r = kernel_probe_open(&(struct kernel_probe_options){.wants_all = true}, &daemon->kernel,
-                              refusal);
+    const struct kernel_probe_options options = {.proc_root = PROC_ROOT, .wants_all = true};
+    int r = kernel_probe_open(&options, &daemon->kernel, refusal);
     if (r == 0 || choice == COLLECTOR_CHOICE_AUTO)
         return 0;
     log_fields(LOG_LEVEL_ERROR, "no kernel collector", "cause", refusal->text, "fix",

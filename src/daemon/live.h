@@ -22,10 +22,10 @@ struct live_gap {
 struct live {
     struct snapshot *latest;                   /* NULL before the first */
     uint64_t taken_ns;                         /* when it was taken, monotonic */
-    struct live_event events[LIVE_EVENTS_MAX]; /* a ring */
-    size_t event_count;                        /* number of events so far */
-    struct live_gap gaps[LIVE_GAPS_MAX];       /* a ring */
-    size_t gap_count;
+    struct live_event events[LIVE_EVENTS_MAX]; /* a ring: event n is at n % LIVE_EVENTS_MAX */
+    size_t event_count;                        /* number ever added */
+    struct live_gap gaps[LIVE_GAPS_MAX];       /* a ring like `events` */
+    size_t gap_count;                          /* number ever added */
 };
 
 void live_done(struct live *live);

@@ -41,7 +41,7 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     bool saw_all = engine_saw_every_process(daemon->engine);
 
     /* If events are missing, the store has counted those of the caller, too. */
-    if (!int_is_known(profile->process_spawn_count) && !run->lacks_events) {
+    if (!int_is_known(profile->process_spawn_count) && !run->has_unstored_events) {
         profile->process_spawn_count = (int64_t)run->processes;
         profile->exactness.processes = saw_all ? EXACT : LOWER_BOUND;
     }
@@ -195,7 +195,7 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
     /* If it continued an earlier part, the store has the sums. */
     if (!entry || !entry->is_continued)
         add_figures(daemon, run, &job.profile);
-    if (run->lacks_events) /* the counts of events, which derive from this, are too low */
+    if (run->has_unstored_events) /* the counts of events, which derive from this, are too low */
         job.profile.exactness.processes = LOWER_BOUND;
     add_syscalls(daemon, run, &arena, &job.profile);
     if (entry && int_is_known(entry->sheet_num))

@@ -415,7 +415,8 @@ void run_lifecycle_sweep(struct daemon *daemon)
         if (!entry)
             continue;
         entry->summed_processes = run->members ? 0 : run->processes;
-        run->lacks_events |= entry->has_lost_caller; /* its end would have been received by now */
+        run->has_unstored_events |=
+            entry->has_lost_caller; /* its end would have been received by now */
         if (run->caller_stores_events && owner_is_gone(entry)) {
             run->caller_stores_events = false;
             entry->has_lost_caller = true;

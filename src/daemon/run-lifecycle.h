@@ -19,13 +19,12 @@ struct lifecycle_entry {
     uint64_t reported_ns;   /* time of the last report, monotonic */
     struct moment known_at; /* when its start was reported */
     uint64_t owner_start_ticks;
-    bool is_adopted;      /* not reported since the restart: ends with its processes */
-    bool was_left_alone;  /* at the last sweep, its owner and processes were gone */
-    bool has_lost_caller; /* the caller stored its events, and was gone at a sweep */
-    bool is_continued;    /* its start was stored by another writer */
-    uint64_t
-        summed_processes; /* number of processes at the last snapshot if all had ended, else 0 */
-    int64_t sheet_num;    /* the step that the run is; INT_UNKNOWN: none */
+    bool is_adopted;           /* not reported since the restart: ends with its processes */
+    bool was_left_alone;       /* at the last sweep, its owner and processes were gone */
+    bool has_lost_caller;      /* the caller stored its events, and was gone at a sweep */
+    bool is_continued;         /* its start was stored by another writer */
+    uint64_t summed_processes; /* at the last snapshot, if all had ended; otherwise 0 */
+    int64_t sheet_num;         /* the step that the run is; INT_UNKNOWN: none */
 
     /* The text of begun.parent_run_id, if the run got its parent late. */
     char parent_run_id[UUID_TEXT_SIZE];

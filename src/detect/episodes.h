@@ -39,9 +39,8 @@ void episodes_configure(struct episodes *episodes, const struct anomaly_config *
 
 struct episodes_input {
     const struct finding_list *findings;
-    const struct process_histories
-        *processes;                    /* the living processes, and the number of the snapshot */
-    const struct job_usage_list *jobs; /* for the owners of runs */
+    const struct process_histories *processes; /* living ones, and the snapshot's number */
+    const struct job_usage_list *jobs;         /* for the owners of runs */
     uint64_t now_ns;
     double timestamp;
 };

@@ -9,9 +9,8 @@
 
 struct detect_numbers {
     /* memory_spike */
-    unsigned spike_points; /* snapshots that a window keeps; there may be one more */
-    double
-        spike_critical_factor; /* from this multiple of the threshold on, the spike is critical */
+    unsigned spike_points;        /* snapshots that a window keeps; there may be one more */
+    double spike_critical_factor; /* multiple of the threshold that makes a spike critical */
     /* The start of a process is over when, for still_ns, it has waited with less CPU than
      * still_cpu_pct and its RSS has changed by at most still_ratio. */
     uint64_t still_ns;
@@ -39,8 +38,7 @@ struct detect_numbers {
     uint64_t stuck_ns;
 
     /* episodes */
-    unsigned
-        quiet_snapshots; /* a member leaves after this many, and clear_seconds, without firing */
+    unsigned quiet_snapshots; /* a member leaves after these and clear_seconds without firing */
     double worse_factor; /* a value worse than the last report by this factor is reported again */
 };
 

@@ -4,12 +4,12 @@
 #include "base/vec.h"
 #include "detect/rate-limit.h"
 #include "engine/engine.h"
-#include "engine/kernel-account.h"
 #include "engine/lifecycle-feed.h"
 #include "engine/rule-runs.h"
-#include "engine/syscall-account.h"
 #include "engine/tick-builder.h"
 #include "engine/unseen-events.h"
+#include "sample/kernel-account.h"
+#include "sample/syscall-account.h"
 
 struct engine {
     struct engine_options options;

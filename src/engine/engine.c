@@ -1,20 +1,6 @@
-/* Data flow:
- *
- *     probe (procfs or bpf, system)   probe (bpf or connector)
- *            | raw readings                 | forks, execs, exits, signals
- *            v                              v
- *            |                       lifecycle-feed
- *            |                              | events
- *            v                              v
- *     sample (rates, ledger) <------ jobs (registry: which run) <------ rule-runs
- *            | snapshot                     | events of the processes of runs
- *            v                              v
- *     engine_collect() ------------> tick-builder: the box of this tick
- *            | all processes                |
- *            v                              v
- *     detect (anomalies, pressure) --> on_tick --> writer/store-writer (own thread) --> store
- *                                             `--> daemon/bus --> rpc
- */
+/* One collection, and the start and end of the engine. docs/ARCHITECTURE.md has the diagram of the
+ * data flow: engine_collect() takes a snapshot from sample, detect finds anomalies in it, and
+ * tick-builder makes a tick of both and of the events since the last one, for on_tick. */
 #include "engine/engine.h"
 
 #include <errno.h>

@@ -13,16 +13,17 @@
 
 /* With more living processes, all data is dropped, and there are no chains. */
 #define LIVING_MAX 65536
-/* Failed children of one process after which none was started … */
+/* How many failed children of one process are kept. */
 #define FAILED_MAX 16
-/* … and earlier ones, which only a status can refer to. */
+/* How many of them are kept when the process starts another child: it has handled these failures,
+ * unless it ends with the status of one of them. */
 #define FAILED_EARLIER_MAX 4
 /* A process that passes a failure on ends within this time, even on a busy machine. */
 #define AT_ONCE_SECONDS 2.0
 /* The end of a reaped child may have a slightly later timestamp than that of its parent: the kernel
  * reports it when the parent runs already. */
 #define STAMP_SLACK_SECONDS 0.0005
-/* A smaller status may be equal by coincidence: most failures have 1. */
+/* Equal statuses below this may be a coincidence: most failures have 1. */
 #define SPECIFIC_STATUS 2
 #define SIGNAL_STATUS   128
 
@@ -42,7 +43,7 @@ struct living {
     pid_t ppid;
     uint64_t birth;        /* the number of its start event: a unique id */
     uint64_t parent_birth; /* 0: unknown */
-    bool is_first;         /* its parent belongs to no run or another */
+    bool is_first;         /* its parent is in no run, or in another run */
     char run_id[UUID_TEXT_SIZE];
     char *command;                      /* NULL: unknown */
     struct process_event *oom;          /* the event of its OOM kill; NULL: none */
@@ -50,8 +51,8 @@ struct living {
     double child_ended;                 /* time when its last child ended; unknown: none */
     struct failure *failed[FAILED_MAX]; /* its failed children, in the order of their ends */
     size_t failed_count;
-    size_t children;     /* number of children whose ends are not reported yet */
-    struct failure *end; /* its own end, if that was reported before theirs; NULL: it lives */
+    size_t children;     /* number of children whose end is not reported yet */
+    struct failure *end; /* its own end, reported before those of its children; NULL: it lives */
 };
 
 /* ---- failures ---- */

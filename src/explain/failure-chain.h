@@ -42,10 +42,9 @@ struct failure_chains {
     struct map living;                               /* pid → struct living */
     struct failure *ended[FAILURE_CHAINS_ENDED_MAX]; /* a ring */
     size_t ended_count;                              /* number ever added */
-    struct living
-        *early[FAILURE_CHAINS_EARLY_MAX]; /* a ring; the ends of their children may come later */
-    size_t early_count;                   /* number ever added */
-    uint64_t order;                       /* number of the last event */
+    struct living *early[FAILURE_CHAINS_EARLY_MAX];  /* ended before their children; a ring */
+    size_t early_count;                              /* number ever added */
+    uint64_t order;                                  /* number of the last event */
 };
 
 void failure_chains_done(struct failure_chains *chains);

@@ -96,6 +96,7 @@ void registry_find_free_name(const struct registry *registry, const char *job_id
 
 struct run *registry_next_run(const struct registry *registry, const struct run *run)
 {
+    /* entry_of() is for runs that are not const. */
     struct run_entry *next = run ? TAILQ_NEXT((const struct run_entry *)run, neighbours)
                                  : TAILQ_FIRST(&registry->runs.by_age);
     return next ? &next->run : NULL;

@@ -8,12 +8,12 @@
 #include "jobs/registry.h"
 #include "jobs/run-index.h"
 
+/* The foster parent of a run: see registry_set_foster(). */
 struct foster {
     pid_t pid;
     uint64_t start_ticks; /* 0 until it is reported or read */
     bool awaits_fork;     /* its fork event may still come */
-    bool is_doubted; /* a fork event had its pid: the next reading shows whether it is a new process
-                      */
+    bool is_doubted;      /* a fork event had its pid: it may be a new process */
     struct run_entry *run;
 };
 
@@ -22,11 +22,12 @@ struct registry {
     TAILQ_HEAD(, member_entry) by_age; /* in the order of joining: parents before children */
     struct run_index runs;
     struct map fosters;  /* pid → struct foster */
-    struct map excluded; /* pid → not NULL: children that a foster parent had before */
+    struct map excluded; /* pid → not NULL: see registry_exclude() */
     bool trusts_events;
     uint32_t last_tag;
 };
 
+/* Returns the registry's entry that contains the run. */
 static inline struct run_entry *entry_of(struct run *run)
 {
     return (struct run_entry *)run;

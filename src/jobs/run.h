@@ -37,20 +37,19 @@ struct run {
     size_t living;      /* of these, the number that were not zombies at the last reading */
 
     bool calls_are_counted;    /* all its system calls, by the kernel collector, not by a tracer */
-    bool misses_events;        /* events before its last process was registered are missing */
+    bool misses_early_events;  /* of the last registered process, from before its registration */
     bool caller_stores_events; /* its client stores forks, execs and exits itself */
-    bool lacks_events;         /* some of these are not stored at all */
+    bool has_unstored_events;  /* neither its client nor the daemon stores all forks and exits */
 
     /* It got its parent late: the kernel collector may not cover all processes of the parent runs
      * yet. */
     bool awaits_parent_cover;
-    bool has_uncovered; /* it had such processes itself at the last check */
+    bool has_uncovered; /* the kernel collector did not cover all its processes at the last check */
 
-    /* For a run by rule: its first process, the end of that, and the time of its last process. */
-    pid_t root_pid;
+    pid_t root_pid; /* its first process; 0: none yet */
     bool root_has_ended;
-    int root_wait_status;
-    uint64_t empty_since_ns; /* monotonic; 0: it has members */
+    int root_wait_status;    /* if it has ended */
+    uint64_t empty_since_ns; /* RUN_BY_RULE: without a living process since then; 0: it has one */
 
     /* As its scheduler reports; otherwise INT_UNKNOWN and "". */
     int64_t total_sheets;

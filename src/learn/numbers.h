@@ -39,9 +39,8 @@ struct learn_numbers {
     struct bin memory_bins[BINS_MAX];   /* MiB, peak RSS */
     struct bin duration_bins[BINS_MAX]; /* seconds */
     double cpu_quantiles[3];            /* bounds of the quartiles of CPU seconds */
-    double
-        syscall_share_pct; /* minimum share of a call in the time of all calls that do not wait */
-    size_t group_runs_min; /* smaller groups are not tested */
+    double syscall_share_pct; /* minimum share of a call in the time of calls that do not wait */
+    size_t group_runs_min;    /* smaller groups are not tested */
 
     /* findings */
     double deviation_min; /* of the failure rate from the overall rate; smaller ones are dropped */

@@ -45,13 +45,13 @@ struct gap gap_between(const struct moment *earlier, const struct moment *later,
 
     if (slept_ns > (int64_t)SUSPEND_MIN_NS) {
         gap.kind = GAP_SUSPEND;
-        gap.seconds = (double)slept_ns / 1e9;
+        gap.seconds = ns_to_sec((uint64_t)slept_ns);
     } else if (stepped_ns > (int64_t)STEP_MIN_NS || stepped_ns < -(int64_t)STEP_MIN_NS) {
         gap.kind = GAP_CLOCK_STEP;
-        gap.seconds = (double)stepped_ns / 1e9;
-    } else if (interval_ns && mono_ns > interval_ns * 3 / 2) {
+        gap.seconds = (double)stepped_ns / (double)NS_PER_SEC;
+    } else if (interval_ns && mono_ns > interval_ns * 3 / 2) { /* nearer to the next tick */
         gap.kind = GAP_MISSED_TICKS;
-        gap.seconds = (double)(mono_ns - interval_ns) / 1e9;
+        gap.seconds = ns_to_sec(mono_ns - interval_ns);
     }
     return gap;
 }

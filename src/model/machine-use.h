@@ -29,9 +29,8 @@ struct machine_use {
     struct span system_memory_used_mb;
     struct span load_avg_1;
     int64_t max_zombies;
-    struct tally_list event_counts; /* by event type */
-    struct process_use_list
-        processes; /* those with the most CPU time and those with the most memory */
+    struct tally_list event_counts;    /* by event type */
+    struct process_use_list processes; /* those with the most CPU time, and with the most memory */
 };
 
 extern const struct record machine_use_record;

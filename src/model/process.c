@@ -25,7 +25,7 @@ static const struct field process_metric_fields[] = {
     FIELD(command, FIELD_TEXT, .cost = COST_ONCE, .origin = "cmdline", .title = "COMMAND",
           .width = 40, .meaning = "command line, truncated at 500 bytes; [name] if there is none"),
     FIELD(state, FIELD_CHAR, .cost = COST_CORE, .origin = "stat", .title = "S", .width = 1,
-          .meaning = "R running, S sleeping, D waiting for a device, Z zombie, T stopped, …"),
+          .meaning = "R running, S sleeping, D uninterruptible wait, Z zombie, T stopped, …"),
     FIELD(cpu_percent, FIELD_REAL, .rollup = ROLLUP_MEAN, .unit = UNIT_PERCENT, .cost = COST_CORE,
           .origin = "CPU clock", .resolution = 0.01, .title = "CPU%", .width = 6,
           .meaning = "CPU use over the last interval, or since the start of a process that started "

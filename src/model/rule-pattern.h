@@ -1,5 +1,6 @@
 /* Regular expressions of a configuration: POSIX extended ones, without features that make glibc
- * compile or match them in exponential time. */
+ * compile or match them in exponential time. In model, because config checks patterns with it, and
+ * jobs compiles the same patterns to match them. */
 #pragma once
 
 #include <regex.h>

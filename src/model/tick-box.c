@@ -106,9 +106,8 @@ struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid)
             continue;
         if (event->event_type == EVENT_EXIT || event->event_type == EVENT_KILL)
             return event;
-        if (event->event_type ==
-            EVENT_SPAWN) /* before its spawn, the pid belonged to another process */
-            return NULL;
+        if (event->event_type == EVENT_SPAWN)
+            return NULL; /* earlier events with this pid belong to another process */
     }
     return NULL;
 }
@@ -172,7 +171,7 @@ struct process_event *tick_box_add_signal(struct tick_box *box, struct event_own
 {
     struct process_event *end = tick_box_find_end(box, pid);
 
-    /* A signal to the whole group may have killed before it was reported here. */
+    /* The end of a process may be reported before the signal that killed it. */
     if (end && end->event_type == EVENT_KILL) {
         if (end->signal_num == sent->signal_num)
             copy_sender(box, sent, end);

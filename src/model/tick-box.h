@@ -21,7 +21,8 @@ struct event_owner {
 
 #define EVENT_OWNER_NONE ((struct event_owner){.uid = INT_UNKNOWN, .sheet_num = INT_UNKNOWN})
 
-/* The system calls that a tracer counted for its process and the children of that. */
+/* The system calls that a tracer counted for the process that it traced, and for the processes that
+ * this one forked while it was traced. */
 struct traced {
     pid_t pid;
     uint64_t start_ticks;
@@ -68,8 +69,9 @@ struct process_event *tick_box_add_signal(struct tick_box *box, struct event_own
 /* Returns the event of the end of a process, or NULL if the box has none. */
 struct process_event *tick_box_find_end(const struct tick_box *box, pid_t pid);
 
-/* Returns whether the event is a fork, exec or exit of a process. These can be stored by `sonde
- * run` itself. Only the daemon stores signals, and steps, which clients report to it. */
+/* Returns whether the event is a fork, exec, exit or kill of a process. `sonde run` can store these
+ * events of its run itself. With a daemon, only the daemon stores the others: signals, OOM kills,
+ * and steps, which clients report to it. */
 bool event_is_lifecycle(const struct process_event *event);
 
 /* Removes the events for which `is_unwanted` returns true. */

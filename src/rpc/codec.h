@@ -69,9 +69,8 @@ struct rpc_value {
 };
 
 struct rpc_request {
-    const char
-        *id; /* as JSON, repeated in the response; NULL: a notification, which gets no response */
-    int method;                              /* enum rpc_method_id; -1: see `error` */
+    const char *id; /* as JSON, repeated in the response; NULL: a notification, without one */
+    int method;     /* enum rpc_method_id; -1: see `error` */
     struct rpc_value values[RPC_PARAMS_MAX]; /* in the order of the method's table */
 
     int error;              /* enum rpc_error; 0: valid */

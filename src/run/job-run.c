@@ -158,7 +158,7 @@ static void on_signal(void *context, const struct signalfd_siginfo *info)
         collect_children(runner);
     if (number == SIGCHLD)
         return;
-    const struct signal_state_of_run state = {
+    const struct run_signal_state state = {
         .command_ended = runner->command_ended,
         .was_ignored = sigismember(&runner->original_signals.ignored, number) == 1,
         .is_session_leader = getsid(0) == getpid(),
@@ -341,7 +341,7 @@ static bool has_required_parts(const struct job_runner *runner)
  * -EOPNOTSUPP with the reason. */
 static int open_kernel(struct job_runner *runner, struct kernel_probe_error *refusal)
 {
-    const struct kernel_probe_options options = {.wants_all = false};
+    const struct kernel_probe_options options = {.proc_root = PROC_ROOT};
 
     if (!runner->options->is_exact && !runner->options->counts_syscalls)
         return 0;
@@ -414,6 +414,7 @@ static void on_kernel_loaded(void *context, struct kernel_probe *kernel,
 static void start_loading(struct job_runner *runner)
 {
     const struct kernel_loader_options options = {
+        .probe = {.proc_root = PROC_ROOT},
         .delay_ms = KERNEL_AFTER_MS,
         .is_wanted = is_kernel_wanted,
         .on_loaded = on_kernel_loaded,
@@ -422,7 +423,8 @@ static void start_loading(struct job_runner *runner)
     struct kernel_probe_error refusal;
 
     if (!runner->engine || runner->kernel ||
-        runner->options->collector == COLLECTOR_CHOICE_PROCFS || !kernel_probe_is_allowed(&refusal))
+        runner->options->collector == COLLECTOR_CHOICE_PROCFS ||
+        !kernel_probe_is_allowed(PROC_ROOT, &refusal))
         return;
     if (kernel_loader_start(&runner->loop, &options, &runner->loader) < 0)
         runner->loader = NULL; /* continues with /proc */

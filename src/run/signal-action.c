@@ -22,7 +22,7 @@ bool signal_is_from_terminal(int number, int code)
     }
 }
 
-enum signal_action signal_action_of(int number, int code, const struct signal_state_of_run *state)
+enum signal_action signal_action_of(int number, int code, const struct run_signal_state *state)
 {
     if (state->command_ended) {
         if (state->was_ignored)
@@ -33,8 +33,8 @@ enum signal_action signal_action_of(int number, int code, const struct signal_st
                    ? SIGNAL_END_WAITING
                    : SIGNAL_IGNORE;
     }
-    /* A terminal signals the whole group, the command included; only a hangup goes to the leader of
-     * the session alone. */
+    /* A terminal signals the whole group, the command included. Only at a hangup does it signal the
+     * leader of the session alone, with SIGHUP and SIGCONT. */
     bool is_for_leader = (number == SIGHUP || number == SIGCONT) && state->is_session_leader;
     if (signal_is_from_terminal(number, code) && !is_for_leader)
         return SIGNAL_REPORT;

@@ -11,13 +11,15 @@
 #include "model/field.h"
 
 /* The kernel shows the reaped times of a living process in ticks of 10 ms, user and system each
- * rounded down: a debit up to this is rounding, not a loss. */
+ * rounded down, which makes up to 20 ms; 5 ms are a margin. A debit up to this is rounding, not a
+ * loss. */
 #define ROUNDING_NS (25 * NS_PER_MSEC)
-/* wait4 is not rounded to ticks, so its result must not be smaller than the last reading. */
+/* wait4 is exact to the microsecond, so its result must not be smaller than the last reading by
+ * more than this. */
 #define FINAL_ROUNDING_NS NS_PER_MSEC
 
-/* A covered process may be gone for a moment before its exit is reported. After this many ticks the
- * report is lost. */
+/* A covered process may be missing from a reading shortly before its exit is reported. If it is
+ * missing at this many ticks in a row, the report counts as lost. */
 #define UNSEEN_MAX 3
 
 /* The account of one process. */
@@ -25,21 +27,21 @@ struct account {
     pid_t pid;
     pid_t ppid;
     uint64_t start_ticks;
-    struct run_account *run; /* that owns it */
+    struct run_account *run; /* the run that owns it */
     LIST_ENTRY(account) in_run;
-    bool seen;     /* at this tick */
+    bool seen;     /* in a reading of this tick */
     bool is_final; /* sonde has reaped it; `final` is valid */
     struct cpu_time own;
     struct cpu_time reaped;      /* of its children, at the last reading */
-    struct cpu_time reaped_then; /* at the reading before */
+    struct cpu_time reaped_then; /* the same at the reading before */
     struct cpu_time debit;       /* of vanished children that `reaped` does not contain yet */
     struct cpu_time surplus;     /* credit of the last tick without a debit */
     struct cpu_time final;
     bool is_covered;             /* its exit and those of its children will be reported */
-    struct cpu_time before;      /* if so: time of children that it had reaped before */
-    unsigned unseen;             /* ticks at which it was missing */
+    struct cpu_time before;      /* of children that it had reaped before it was covered */
+    unsigned unseen;             /* number of ticks in a row at which it was missing */
     bool is_settled;             /* vanished, and its time was passed on */
-    unsigned unsettled_children; /* that vanished at this tick and must be settled first */
+    unsigned unsettled_children; /* vanished at this tick, and must be settled before it */
 };
 
 /* The sums of one run and of the runs started in it. Each process is added to all its runs at once,
@@ -59,7 +61,7 @@ struct ledger {
     pid_t own_pid;
     struct map accounts;                   /* pid → struct account */
     struct map runs;                       /* by the run's address → struct run_account */
-    struct VEC(struct account *) vanished; /* reused from tick to tick */
+    struct VEC(struct account *) vanished; /* scratch list, reused from tick to tick */
 };
 
 static struct cpu_time add(struct cpu_time a, struct cpu_time b)
@@ -395,12 +397,12 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     raise_to(&account->reaped,
              known_or_zero(reading->reaped_user_ns) + known_or_zero(reading->reaped_system_ns),
              known_or_zero(reading->reaped_user_ns));
-    /* The kernel discards its children with their figures. */
-    bool discards_children = reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
+    bool kernel_discards_children =
+        reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
         observe_memory(run_account, reading);
-        if (discards_children)
+        if (kernel_discards_children)
             mark_incomplete(run_account);
     }
     return 0;
@@ -511,19 +513,20 @@ int ledger_ended(struct ledger *ledger, struct run *run, const struct process_en
     return 0;
 }
 
-/* Settles covered processes that have been gone for too long: their exit reports were lost. */
+/* Settles covered processes that have been gone for too long: their exit reports were lost. Closes
+ * accounts only after the pass: a removal can move another account to a place that comes later, and
+ * its tick would count twice. Without memory for the list, the rest is settled at a later tick. */
 static void settle_lost(struct ledger *ledger)
 {
     size_t position = 0;
 
-    for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
-        if (!account->is_covered || account->seen || account->is_final ||
-            ++account->unseen < UNSEEN_MAX)
-            continue;
-        add_settled(ledger, account, account_total(account), false);
-        close_account(ledger, account);
-        position--;
-    }
+    ledger->vanished.count = 0;
+    for (struct account *account; (account = map_next(&ledger->accounts, &position));)
+        if (account->is_covered && !account->seen && !account->is_final &&
+            ++account->unseen >= UNSEEN_MAX && VEC_PUSH(&ledger->vanished, account) == 0)
+            add_settled(ledger, account, account_total(account), false);
+    for (size_t i = 0; i < ledger->vanished.count; i++)
+        close_account(ledger, ledger->vanished.items[i]);
 }
 
 /* Returns the account of the parent that has reaped a vanished process, in which its figures should
@@ -558,7 +561,7 @@ void ledger_absorb_gone(struct ledger *ledger)
     for (struct account *account; (account = map_next(&ledger->accounts, &position));)
         if (account->is_settled) {
             close_account(ledger, account);
-            position--;
+            position--; /* another may have moved into its place */
         }
 }
 

@@ -47,8 +47,7 @@ struct run_usage {
     bool rss_is_incomplete; /* the same for peak RSS */
 
     /* at the last tick */
-    bool
-        cpu_is_rounded; /* a live process has reaped others: the kernel rounds that down to ticks */
+    bool cpu_is_rounded; /* a live process has reaped others: that time is in whole ticks */
     int64_t rss_bytes;
     int64_t unique_bytes;
     int64_t processes;
@@ -64,8 +63,7 @@ void ledger_free(struct ledger *ledger);
 /* One tick: begin, observe every member that could be read, end. Returns 0 or -ENOMEM. */
 void ledger_begin(struct ledger *ledger);
 int ledger_observe(struct ledger *ledger, struct run *run, const struct process_reading *reading);
-/* The same for a zombie whose exit was already counted: it only counts as a process of this tick.
- */
+/* The same for a zombie whose exit was already counted: it counts only as a process. */
 int ledger_observe_ended(struct ledger *ledger, struct run *run);
 void ledger_end(struct ledger *ledger);
 

@@ -10,8 +10,12 @@
 /* The size of one transaction: about ten milliseconds of work. */
 #define PROCS_PER_STEP 200
 #define ROWS_PER_STEP  2000
-#define ROWS_LIMIT     "2000"
 #define PAGES_PER_STEP "256"
+
+/* ROWS_PER_STEP as SQL text. */
+#define TEXT_OF(number)     #number
+#define TEXT_OF_ROWS(macro) TEXT_OF(macro)
+#define ROWS_LIMIT          TEXT_OF_ROWS(ROWS_PER_STEP)
 
 /* Finding unused texts scans all tables: once a day is enough. */
 #define SWEEP_SECONDS SECONDS_PER_DAY
@@ -26,9 +30,9 @@ static bool must_stop(const struct database *database)
 
 /* ---- statements in steps ---- */
 
-/* Runs `sql`, which deletes up to ROWS_PER_STEP rows below ?1 (a time, or a tick of session ?2), in
- * a transaction of its own, until no such rows are left. Returns 0, 1 if cancelled, or a negative
- * errno. */
+/* Runs `sql`, which deletes rows below ?1 (a time, or a tick of session ?2), in a transaction of
+ * its own, until it deletes less than ROWS_PER_STEP rows. Statements on tables with many rows limit
+ * themselves to ROWS_LIMIT rows. Returns 0, 1 if cancelled, or a negative errno. */
 static int delete_in_steps(struct database *database, const char *sql, double before,
                            int64_t session)
 {
@@ -38,7 +42,6 @@ static int delete_in_steps(struct database *database, const char *sql, double be
     int r = database_prepare(database, sql, &statement);
     sqlite3_bind_double(statement, 1, before);
     sqlite3_bind_int64(statement, 2, session);
-    /* A step that deletes less than ROWS_PER_STEP was the last one. */
     while (r == 0 && changes >= ROWS_PER_STEP) {
         if (must_stop(database)) {
             r = 1;
@@ -250,7 +253,7 @@ static int find_last_minute(struct database *database, const struct session_boun
     return r;
 }
 
-static int retain_samples(struct database *database, struct session_bounds *session,
+static int expire_samples(struct database *database, struct session_bounds *session,
                           const struct age_limit *limit)
 {
     int64_t last;
@@ -269,7 +272,7 @@ static int retain_samples(struct database *database, struct session_bounds *sess
     return session->trimmed_to < session->full_from ? trim_samples(database, session) : 0;
 }
 
-static int retain_minutes(struct database *database, struct session_bounds *session,
+static int expire_minutes(struct database *database, struct session_bounds *session,
                           const struct age_limit *limit)
 {
     int64_t last;
@@ -296,7 +299,7 @@ static int read_bounds(void *context, sqlite3_stmt *row, struct arena *arena, vo
     return 0;
 }
 
-static int retain_sessions(struct database *database, const struct age_limit *samples,
+static int expire_sessions(struct database *database, const struct age_limit *samples,
                            const struct age_limit *minutes)
 {
     struct arena arena = {0};
@@ -317,9 +320,9 @@ static int retain_sessions(struct database *database, const struct age_limit *sa
     sqlite3_finalize(list);
     struct session_bounds *sessions = found.items;
     for (size_t i = 0; i < found.count && r == 0; i++) {
-        r = retain_samples(database, &sessions[i], samples);
+        r = expire_samples(database, &sessions[i], samples);
         if (r == 0)
-            r = retain_minutes(database, &sessions[i], minutes);
+            r = expire_minutes(database, &sessions[i], minutes);
     }
     arena_done(&arena);
     return r;
@@ -338,12 +341,13 @@ static int delete_old(struct database *database, double events_before, double jo
         double before;
     } deletions[] = {
         {DELETE_SOME("event", "id", "timestamp < ?1"), events_before},
-        /* few rows: at most FOLD_MINUTE_MAX a run and minute */
+        /* Without ROWS_LIMIT: at most FOLD_MINUTE_MAX rows of a run and minute. */
         {"DELETE FROM folded_events WHERE minute <= CAST(?1 / 60 AS INTEGER) AND last < ?1",
          events_before},
         {DELETE_SOME("gaps", "id", "timestamp < ?1"), jobs_before},
         {DELETE_SOME("anomalies", "id", "timestamp < ?1"), jobs_before},
         {DELETE_SOME("jobs", "id", "ended_at < ?1"), jobs_before},
+        /* Without ROWS_LIMIT: few rows of each run, or of each job type. */
         {"DELETE FROM sheets WHERE COALESCE(ended_at, started_at, 0) < ?1"
          " AND run_id NOT IN (SELECT run_id FROM jobs)",
          jobs_before},
@@ -447,7 +451,7 @@ int retention_run(struct database *database, const struct schema *schema,
                                       ahead};
     const struct age_limit minutes = {now - config->downsampled_days * SECONDS_PER_DAY, ahead};
 
-    int r = retain_sessions(database, &samples, &minutes);
+    int r = expire_sessions(database, &samples, &minutes);
     if (r == 0)
         r = delete_old(database, now - config->events_days * SECONDS_PER_DAY,
                        now - config->jobs_days * SECONDS_PER_DAY);

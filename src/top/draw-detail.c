@@ -7,10 +7,14 @@
 #include "report/figures.h"
 #include "top/draw.h"
 
-#define DETAIL_ROWS_OF_PROCESS 8 /* with two rows for the command, without job and anomaly */
-#define DETAIL_ROWS_OF_GROUP   6
+/* Rows of the area, with its title. */
+#define DETAIL_ROWS_OF_PROCESS 8 /* with two rows for the command; without job, anomaly */
+#define DETAIL_ROWS_OF_GROUP   6 /* with all rows */
 #define LABEL_COLUMNS          9
+#define FIGURES_COLUMNS        32 /* of CPU and memory, so that their sparklines begin together */
+#define NAME_COLUMNS_MAX       24 /* of a user or a system call */
 #define SYSCALLS_SHOWN         5
+#define SYSCALLS_COMPARED_MAX  40 /* a process rarely has more; the rest cannot be shown */
 #define SPARK_MAX              60
 
 static void put_label(struct canvas *canvas, unsigned row, const char *label)
@@ -37,7 +41,7 @@ static const char *state_word(char state)
     switch (state) {
     case 'R': return "running";
     case 'S': return "sleeping";
-    case 'D': return "waiting for a device";
+    case 'D': return "uninterruptible wait";
     case 'Z': return "zombie: ended, not reaped";
     case 'T': return "stopped";
     case 't': return "stopped by a tracer";
@@ -101,7 +105,7 @@ static void put_cpu(const struct screen *screen, const struct row *selected, str
     put_label(canvas, row, "CPU");
     put_field(canvas, row, "now", selected->figures, "cpu_percent");
     put_field(canvas, row, "time", selected->figures, "cpu_seconds");
-    row_pad(canvas, row, LOOK_PLAIN, 1 + LABEL_COLUMNS + 32);
+    row_pad(canvas, row, LOOK_PLAIN, 1 + LABEL_COLUMNS + FIGURES_COLUMNS);
     if (real_is_known(max))
         row_printf(canvas, row, LOOK_DIM, "max %5.1f ", max);
     unsigned left = row_left(canvas, row);
@@ -127,7 +131,7 @@ static void put_memory(const struct screen *screen, const struct row *selected,
         if (selected->kind == ROW_JOB)
             put_field(canvas, row, "without shared pages", &unique, "rss_mb");
     }
-    row_pad(canvas, row, LOOK_PLAIN, 1 + LABEL_COLUMNS + 32);
+    row_pad(canvas, row, LOOK_PLAIN, 1 + LABEL_COLUMNS + FIGURES_COLUMNS);
     if (real_is_known(max)) {
         _cleanup_text_ struct text value = {0};
         field_format(record_find(&process_metric_record, "rss_mb"), &largest, SIZE_MAX, &value);
@@ -155,7 +159,7 @@ static void put_state(const struct screen *screen, const struct row *selected,
     put_field(canvas, row, "parent", figures, "ppid");
     if (name) {
         row_put(canvas, row, LOOK_DIM, "user ");
-        row_visible(canvas, row, LOOK_BOLD, name, 24);
+        row_visible(canvas, row, LOOK_BOLD, name, NAME_COLUMNS_MAX);
         row_put(canvas, row, LOOK_PLAIN, "  ");
     } else {
         put_field(canvas, row, "uid", figures, "uid");
@@ -186,7 +190,7 @@ static void put_syscalls(const struct row *selected, struct canvas *canvas, unsi
     const struct process_metric *figures = selected->figures;
     const struct field *source = record_find(&process_metric_record, "syscall_source");
     const struct tally_list *shares = &figures->syscall_time_pct;
-    bool is_shown[SYSCALLS_SHOWN * 8] = {false};
+    bool is_shown[SYSCALLS_COMPARED_MAX] = {false};
 
     put_label(canvas, row, "syscalls");
     if (!shares->count) {
@@ -202,7 +206,7 @@ static void put_syscalls(const struct row *selected, struct canvas *canvas, unsi
         if (best == SIZE_MAX)
             break;
         is_shown[best] = true;
-        row_visible(canvas, row, LOOK_BOLD, shares->items[best].name, 24);
+        row_visible(canvas, row, LOOK_BOLD, shares->items[best].name, NAME_COLUMNS_MAX);
         row_printf(canvas, row, LOOK_DIM, " %.0f%%  ", shares->items[best].value);
     }
     if (figures->syscall_source)
@@ -214,7 +218,7 @@ static void put_job(const struct row *selected, struct canvas *canvas, unsigned 
     const struct process_metric *figures = selected->figures;
 
     put_label(canvas, row, "job");
-    row_visible(canvas, row, LOOK_JOB, figures->job_id ? figures->job_id : "none", SIZE_MAX);
+    row_visible(canvas, row, LOOK_JOB, figures->job_id, SIZE_MAX);
     if (int_is_known(figures->sheet_num))
         row_printf(canvas, row, LOOK_PLAIN, "  step %lld", (long long)figures->sheet_num);
     if (figures->run_id) {

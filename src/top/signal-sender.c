@@ -10,8 +10,8 @@
 #include "config/paths.h"
 #include "probe/process-lookup.h"
 
-/* The start time derives from the age in a snapshot, which is a moment old when it arrives. A pid
- * is not reused within this time. */
+/* The birth time is computed from the age in a snapshot, which arrives slightly late. A pid could
+ * be reused within this slack only at more than pid_max / BIRTH_SLACK_SECONDS forks per second. */
 #define BIRTH_SLACK_SECONDS 3.0
 
 /* Opens the pidfd first, so that it cannot refer to another process after the check. */

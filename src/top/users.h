@@ -8,8 +8,8 @@
 
 /* Zero-initialised is empty and valid. */
 struct users {
-    struct map by_uid;
-    struct arena arena;
+    struct map by_uid;  /* uid → its name, or a marker if it has none */
+    struct arena arena; /* owns the names */
 };
 
 /* Returns the name, valid until users_done(); NULL: the uid has no name, or there is no memory. */

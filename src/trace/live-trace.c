@@ -142,9 +142,9 @@ static int check_target(struct live *live, pid_t pid)
     if (r < 0)
         return r;
     if (live->target.tracer_pid)
-        return trace_target_busy(&live->target, live->reason);
+        return trace_target_fail_busy(&live->target, live->reason);
     if (helper_find("strace", live->command.program, sizeof(live->command.program)) < 0)
-        return trace_target_no_strace(live->reason);
+        return trace_target_fail_no_strace(live->reason);
     live->output.pid = pid;
     return 0;
 }

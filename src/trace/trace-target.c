@@ -87,7 +87,7 @@ int trace_target_read(pid_t pid, int64_t uid, struct trace_target *ret,
 }
 
 /* Uses the short name: the command line may belong to another user. */
-int trace_target_busy(const struct trace_target *target, char reason[static TRACE_REASON_SIZE])
+int trace_target_fail_busy(const struct trace_target *target, char reason[static TRACE_REASON_SIZE])
 {
     struct proc_stat stat;
     bool is_there = process_lookup_stat(PROC_ROOT, target->tracer_pid, &stat) == 0;
@@ -96,7 +96,7 @@ int trace_target_busy(const struct trace_target *target, char reason[static TRAC
                       (int)target->pid, (int)target->tracer_pid, is_there ? stat.name : "gone");
 }
 
-int trace_target_no_strace(char reason[static TRACE_REASON_SIZE])
+int trace_target_fail_no_strace(char reason[static TRACE_REASON_SIZE])
 {
     return trace_fail(
         reason, -ENOENT,

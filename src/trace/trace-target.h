@@ -28,6 +28,7 @@ struct trace_target {
 int trace_target_read(pid_t pid, int64_t uid, struct trace_target *ret,
                       char reason[static TRACE_REASON_SIZE]);
 /* Sets the reason and returns -EBUSY: another tracer is attached. */
-int trace_target_busy(const struct trace_target *target, char reason[static TRACE_REASON_SIZE]);
+int trace_target_fail_busy(const struct trace_target *target,
+                           char reason[static TRACE_REASON_SIZE]);
 /* Sets the reason and returns -ENOENT: strace is not installed. */
-int trace_target_no_strace(char reason[static TRACE_REASON_SIZE]);
+int trace_target_fail_no_strace(char reason[static TRACE_REASON_SIZE]);

@@ -65,13 +65,17 @@ static int fill_row(struct traced_processes *processes, struct process_metric *m
     process->seen = processes->snapshots;
     if (process->is_shown)
         return 0;
-    process->is_shown = true;
+    struct tally_list shares = metric->syscall_time_pct, counts = metric->syscall_counts;
+    int r = syscall_profile_shares(&process->calls, SYSCALL_SHARE_EXACT, arena, &shares);
+    if (r == 0)
+        r = syscall_profile_list(&process->calls, SYSCALL_COUNTS, arena, &counts);
+    if (r < 0)
+        return r;
     metric->syscall_source = SYSCALLS_STRACE;
-    int r = syscall_profile_shares(&process->calls, SYSCALL_SHARE_EXACT, arena,
-                                   &metric->syscall_time_pct);
-    return r < 0 ? r
-                 : syscall_profile_list(&process->calls, SYSCALL_COUNTS, arena,
-                                        &metric->syscall_counts);
+    metric->syscall_time_pct = shares;
+    metric->syscall_counts = counts;
+    process->is_shown = true;
+    return 0;
 }
 
 /* Drops processes that are no longer in the snapshots. */
@@ -97,6 +101,8 @@ int traced_processes_fill(struct traced_processes *processes, struct snapshot *s
     processes->snapshots++;
     for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
         r = fill_row(processes, &snapshot->processes.items[i], &snapshot->arena);
-    drop_gone(processes);
+    /* After an error, rows that were not reached would look like processes that are gone. */
+    if (r == 0)
+        drop_gone(processes);
     return r;
 }

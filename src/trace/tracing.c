@@ -393,9 +393,9 @@ static int check_target(struct tracing *tracing, pid_t pid, int64_t uid, struct 
     if (r < 0)
         return r;
     if (ret->tracer_pid && !find_by_helper(tracing, ret->tracer_pid))
-        return trace_target_busy(ret, reason);
+        return trace_target_fail_busy(ret, reason);
     if (!tracing_program(tracing))
-        return trace_target_no_strace(reason);
+        return trace_target_fail_no_strace(reason);
     if (!has_room(tracing, ret->user.uid)) {
         snprintf(reason, TRACE_REASON_SIZE,
                  "the limit of tracers is reached (%d per user, %d in all)", TRACERS_PER_USER_MAX,

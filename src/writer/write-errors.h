@@ -1,5 +1,6 @@
-/* Notices about write errors: one when they begin, one when they end, with the loss. Used by the
- * writer's thread, except for write_errors_silence(). */
+/* Formats the notices about write errors: one when they begin, one when they end, with the loss. It
+ * handles no errors: writer-thread.c retries, and frees room on a full disk. Used by the writer's
+ * thread, except for write_errors_silence(). */
 #pragma once
 
 #include <stdatomic.h>

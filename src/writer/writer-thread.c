@@ -1,6 +1,6 @@
 /* The thread that writes the queue to the store. A message stays at the head of the queue until it
- * is written, so that retries keep the order. write_with_retries() handles failures; write-errors
- * has the notices, store-upkeep the schedule of maintenance. */
+ * is written, so that retries keep the order. This file retries failed writes and frees room on a
+ * full disk; write-errors formats the notices, store-upkeep schedules maintenance. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>

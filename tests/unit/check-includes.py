@@ -4,7 +4,8 @@
     check-includes.py SRC_DIR        checks the tree
 
 Folders are layers (docs/ARCHITECTURE.md): a folder includes only itself and folders to its left.
-Some libraries may be used only in some folders.
+Some libraries may be used only in some folders. The readers in probe take a root directory, so no
+string there begins with /proc.
 """
 import pathlib
 import re
@@ -31,18 +32,21 @@ SOURCES = {
     "writer": {"store"},
     "fleet": {"store"},
 }
+# A name that ends in a slash stands for all headers below it.
 LIBRARIES = {
     "uv.h": {"loop", "trace", "engine", "run", "client", "daemon", "top", "web"},
     "sqlite3.h": {"store"},
-    "curl/curl.h": {"fleet"},
+    "curl/": {"fleet"},
     "microhttpd.h": {"web"},
     "ncurses.h": {"top"},
     "curses.h": {"top"},
-    "bpf/libbpf.h": {"probe"},
+    "bpf/": {"probe/bpf"},
     "yaml.h": {"config"},
-    "jansson.h": {"model", "rpc", "client", "lib"},
+    "jansson.h": {"model", "rpc", "client"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+PROC_LITERAL = re.compile(r'"/proc\b')
+FOLDERS = {folder for group in LAYERS for folder in group}
 
 
 def visible_from(folder):
@@ -57,17 +61,27 @@ def visible_from(folder):
     return None
 
 
-def check_line(folder, line):
-    """What is wrong with one line of a file in `folder`, or None."""
+def check_library(place, header):
+    for name, allowed in LIBRARIES.items():
+        is_of_library = header.startswith(name) if name.endswith("/") else header == name
+        if is_of_library and not any(f"{place}/".startswith(f"{folder}/") for folder in allowed):
+            return f"<{header}> belongs to {', '.join(sorted(allowed))}"
+    return None
+
+
+def check_line(place, line):
+    """What is wrong with one line of a file in `place`, a folder of src or of one of its folders, or None."""
+    folder = place.split("/")[0]
     match = INCLUDE.match(line)
     if not match:
+        if folder == "probe" and PROC_LITERAL.search(line):
+            return "a string begins with /proc: use the root directory that is passed in"
         return None
     own, system = match.groups()
     if system:
-        allowed = LIBRARIES.get(system)
-        if allowed is not None and folder not in allowed:
-            return f"<{system}> belongs to {', '.join(sorted(allowed))}"
-        return None
+        if system.split("/")[0] in FOLDERS and "/" in system:
+            return f'<{system}> is a header of sonde: use quotes'
+        return check_library(place, system)
     target = own.split("/")[0]
     if "/" not in own:
         return f'"{own}" has no folder'
@@ -81,14 +95,17 @@ def check_line(folder, line):
 def check_tree(src):
     problems = []
     files = 0
-    for path in sorted(src.glob("*/**/*.[ch]")):
-        folder = path.relative_to(src).parts[0]
-        if visible_from(folder) is None:
-            problems.append(f"{path}: folder '{folder}' has no layer in LAYERS")
+    for path in sorted(src.glob("**/*.[ch]")):
+        place = path.relative_to(src).parent
+        if place == pathlib.Path("."):
+            problems.append(f"{path}: is in no folder")
+            continue
+        if visible_from(place.parts[0]) is None:
+            problems.append(f"{path}: folder '{place.parts[0]}' has no layer in LAYERS")
             continue
         files += 1
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            problem = check_line(folder, line)
+            problem = check_line(place.as_posix(), line)
             if problem:
                 problems.append(f"{path}:{number}: {problem}")
     return files, problems
@@ -98,13 +115,22 @@ def self_test():
     wrong = [("base", '#include "model/field.h"'), ("model", '#include "probe/procfs.h"'),
              ("probe", '#include "jobs/registry.h"'), ("sample", '#include "engine/engine.h"'),
              ("cli", "#include <uv.h>"), ("cli", "#include <sqlite3.h>"), ("stats", '#include "model/field.h"'),
+             ("store", "#include <curl/curl.h>"), ("daemon", "#include <microhttpd.h>"), ("report", "#include <ncurses.h>"),
+             ("cli", "#include <curses.h>"), ("probe", "#include <bpf/libbpf.h>"), ("engine", "#include <bpf/bpf.h>"),
+             ("probe/gpu", "#include <bpf/bpf.h>"), ("cli", "#include <yaml.h>"), ("lib", "#include <jansson.h>"),
+             ("base", "#include <model/field.h>"), ("cli", "#include <model/field.h>"),
+             ("probe", 'open("/proc/stat")'), ("probe/bpf", 'stat("/proc", &st)'),
              ("engine", '#include "tracing.h"'), ("engine", '#include "run/job-run.h"'),
              ("writer", '#include "trace/tracing.h"'), ("writer", '#include "report/table.h"'),
              ("trace", '#include "store/store.h"'), ("sample", '#include "detect/finding.h"'), ("query", '#include "client/reader.h"')]
     right = [("cli", '#include "engine/engine.h"'), ("sample", '#include "probe/procfs.h"'),
              ("store", '#include "config/config.h"'), ("writer", '#include "store/store.h"'),
-             ("engine", "#include <uv.h>"), ("base", "#include <stdio.h>"), ("lib", '#include "sonde/sonde.h"')]
-    return ([f"not caught: {case}" for case in wrong if check_line(*case) is None] +
+             ("engine", "#include <uv.h>"), ("engine/gpu", "#include <uv.h>"), ("base", "#include <stdio.h>"),
+             ("probe/bpf", "#include <bpf/bpf_helpers.h>"), ("model", "#include <jansson.h>"), ("config", '#define R "/proc"'),
+             ("probe", '"differs from /proc"'), ("probe", '#include "probe/proc-stat.h"'), ("lib", '#include "sonde/sonde.h"')]
+    untested = [name for name in LIBRARIES if not any(f"<{name}" in line for _, line in wrong)]
+    return ([f"no case for {name}" for name in untested] +
+            [f"not caught: {case}" for case in wrong if check_line(*case) is None] +
             [f"wrongly caught: {case}" for case in right if check_line(*case) is not None])
 
 

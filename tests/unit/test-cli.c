@@ -8,8 +8,8 @@
 #include "base/macros.h"
 #include "cli/arguments.h"
 #include "cli/follow.h"
-#include "cli/process-table.h"
 #include "detect/admission.h"
+#include "report/process-table.h"
 
 /* ---- arguments ---- */
 

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "config/paths.h"
 #include "probe/bpf/kernel-probe.h"
 
 static void test_refusal_has_a_reason(void **state _unused_)
@@ -12,11 +13,12 @@ static void test_refusal_has_a_reason(void **state _unused_)
     struct kernel_probe *probe = NULL;
     struct kernel_probe_error refusal = {.text = ""};
 
-    assert_false(kernel_probe_is_allowed(&refusal));
+    assert_false(kernel_probe_is_allowed(PROC_ROOT, &refusal));
     assert_string_equal(refusal.text, "sonde was built without it");
     refusal.text[0] = '\0';
-    assert_int_equal(kernel_probe_open(&(struct kernel_probe_options){0}, &probe, &refusal),
-                     -EOPNOTSUPP);
+    assert_int_equal(
+        kernel_probe_open(&(struct kernel_probe_options){.proc_root = PROC_ROOT}, &probe, &refusal),
+        -EOPNOTSUPP);
     assert_string_equal(refusal.text, "sonde was built without it");
     assert_null(probe);
     kernel_probe_close(probe);

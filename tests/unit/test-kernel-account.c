@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "engine/kernel-account.h"
 #include "model/field.h"
+#include "sample/kernel-account.h"
 
 #define MS   ((int64_t)NS_PER_MSEC)
 #define ROOT 4000020 /* no process of the machine */

@@ -18,6 +18,7 @@
 
 #include "base/macros.h"
 #include "base/vec.h"
+#include "config/paths.h"
 #include "model/field.h"
 #include "probe/bpf/kernel-records.h"
 #include "zoo.h"
@@ -415,8 +416,8 @@ static void test_untagged_events_do_not_wake(void **state _unused_)
     struct crowd crowd;
     int forks;
 
-    assert_int_equal(
-        kernel_probe_open(&(struct kernel_probe_options){.wants_all = true}, &all, &refusal), 0);
+    const struct kernel_probe_options options = {.proc_root = PROC_ROOT, .wants_all = true};
+    assert_int_equal(kernel_probe_open(&options, &all, &refusal), 0);
     do { /* until these events woke the reader, and not others */
         crowd = (struct crowd){0};
         fall_asleep(all);

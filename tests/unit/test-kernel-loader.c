@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "config/paths.h"
 #include "run/kernel-loader.h"
 
 #define DELAY_MS 20
@@ -49,8 +50,10 @@ static void on_loaded(void *context _unused_, struct kernel_probe *kernel,
 
 static int set_up(void **state _unused_)
 {
-    const struct kernel_loader_options options = {
-        .delay_ms = DELAY_MS, .is_wanted = is_wanted, .on_loaded = on_loaded};
+    const struct kernel_loader_options options = {.probe = {.proc_root = PROC_ROOT},
+                                                  .delay_ms = DELAY_MS,
+                                                  .is_wanted = is_wanted,
+                                                  .on_loaded = on_loaded};
 
     /* An invalid value, in case `before` is never called. */
     world = (struct world){.is_wanted = true, .asked_before = 99, .loaded_before = 99};

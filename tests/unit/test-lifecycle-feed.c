@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "config/paths.h"
 #include "engine/lifecycle-feed.h"
 #include "kernel-world.h"
 #include "model/field.h"
@@ -236,7 +237,7 @@ _Noreturn static void use_too_much(const char *procs)
 /* Reports all processes from now on, by the kernel's own programs. */
 static void use_probe_of_all(void)
 {
-    const struct kernel_probe_options options = {.wants_all = true};
+    const struct kernel_probe_options options = {.proc_root = PROC_ROOT, .wants_all = true};
 
     if (geteuid() != 0 || access(MEMORY_GROUPS, W_OK) < 0)
         skip();

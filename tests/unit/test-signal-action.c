@@ -11,7 +11,7 @@
 
 static void test_a_signal_from_a_process_is_passed_on(void **state _unused_)
 {
-    const struct signal_state_of_run running = {.command_ended = false};
+    const struct run_signal_state running = {.command_ended = false};
 
     assert_int_equal(signal_action_of(SIGTERM, FROM_USER, &running), SIGNAL_PASS_ON);
     assert_int_equal(signal_action_of(SIGINT, FROM_USER, &running), SIGNAL_PASS_ON);
@@ -22,7 +22,7 @@ static void test_a_signal_from_a_process_is_passed_on(void **state _unused_)
 
 static void test_a_signal_from_the_terminal_is_not_sent_twice(void **state _unused_)
 {
-    const struct signal_state_of_run running = {.command_ended = false};
+    const struct run_signal_state running = {.command_ended = false};
     const int numbers[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH, SIGHUP, SIGCONT};
 
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
@@ -34,7 +34,7 @@ static void test_a_signal_from_the_terminal_is_not_sent_twice(void **state _unus
 
 static void test_a_hangup_reaches_the_session_leader_only(void **state _unused_)
 {
-    const struct signal_state_of_run leader = {.is_session_leader = true};
+    const struct run_signal_state leader = {.is_session_leader = true};
 
     assert_int_equal(signal_action_of(SIGHUP, FROM_KERNEL, &leader), SIGNAL_PASS_ON);
     assert_int_equal(signal_action_of(SIGCONT, FROM_KERNEL, &leader), SIGNAL_PASS_ON);
@@ -43,7 +43,7 @@ static void test_a_hangup_reaches_the_session_leader_only(void **state _unused_)
 
 static void test_the_shell_continues_the_whole_group(void **state _unused_)
 {
-    const struct signal_state_of_run both = {.was_continued = true}, only_sonde = {0};
+    const struct run_signal_state both = {.was_continued = true}, only_sonde = {0};
 
     assert_int_equal(signal_action_of(SIGCONT, FROM_USER, &both), SIGNAL_IGNORE);
     assert_int_equal(signal_action_of(SIGCONT, FROM_USER, &only_sonde), SIGNAL_PASS_ON);
@@ -52,8 +52,8 @@ static void test_the_shell_continues_the_whole_group(void **state _unused_)
 
 static void test_after_the_command_sonde_obeys_itself(void **state _unused_)
 {
-    const struct signal_state_of_run waiting = {.command_ended = true};
-    const struct signal_state_of_run ignoring = {.command_ended = true, .was_ignored = true};
+    const struct run_signal_state waiting = {.command_ended = true};
+    const struct run_signal_state ignoring = {.command_ended = true, .was_ignored = true};
 
     assert_int_equal(signal_action_of(SIGINT, FROM_KERNEL, &waiting), SIGNAL_END_WAITING);
     assert_int_equal(signal_action_of(SIGTERM, FROM_USER, &waiting), SIGNAL_END_WAITING);

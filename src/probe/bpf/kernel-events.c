@@ -20,8 +20,8 @@
 /* A task that was waited for leaves the CPU within microseconds, unless it was preempted. */
 #define SETTLE_STEP_NS (500 * NS_PER_USEC)
 
-/* The calls of a process that is ending; these records come just before the exit. */
-struct called {
+/* The system calls of a process that is ending; the kernel sends them just before the exit. */
+struct ending_calls {
     uint64_t start_boot_ns;
     struct syscall_profile profile;
 };
@@ -53,17 +53,17 @@ static const char *copy_name(const char *name, char into[static TASK_NAME_SIZE +
     return into;
 }
 
-static void free_called(struct called *called)
+static void free_ending_calls(struct ending_calls *ending)
 {
-    if (called)
-        syscall_profile_done(&called->profile);
-    free(called);
+    if (ending)
+        syscall_profile_done(&ending->profile);
+    free(ending);
 }
 
 static void report_exit(void *context, const struct kernel_exit *exit, int64_t cpu_ns)
 {
     struct kernel_probe *probe = context;
-    struct called *called = map_remove(&probe->events.called, (uint64_t)exit->head.pid);
+    struct ending_calls *ending = map_remove(&probe->events.ending_calls, (uint64_t)exit->head.pid);
     struct lifecycle_event event;
     char name[TASK_NAME_SIZE + 1];
 
@@ -79,9 +79,9 @@ static void report_exit(void *context, const struct kernel_exit *exit, int64_t c
         event.peak_rss_bytes = exit->peak_pages * sysconf(_SC_PAGESIZE);
     event.read_bytes = (int64_t)exit->read_bytes;
     event.write_bytes = (int64_t)exit->write_bytes;
-    event.calls = called ? &called->profile : NULL;
+    event.calls = ending ? &ending->profile : NULL;
     report_event(probe, &event);
-    free_called(called);
+    free_ending_calls(ending);
 }
 
 static void handle_fork(struct kernel_probe *probe, const struct kernel_fork *fork)
@@ -107,18 +107,18 @@ static void handle_exec(struct kernel_probe *probe, const struct kernel_exec *ex
     report_event(probe, &event);
 }
 
-static struct called *get_called(struct kernel_probe *probe, pid_t pid)
+static struct ending_calls *get_ending_calls(struct kernel_probe *probe, pid_t pid)
 {
-    struct called *called = map_get(&probe->events.called, (uint64_t)pid);
-    if (called)
-        return called;
+    struct ending_calls *ending = map_get(&probe->events.ending_calls, (uint64_t)pid);
+    if (ending)
+        return ending;
 
-    called = calloc(1, sizeof(*called));
-    if (called && map_put(&probe->events.called, (uint64_t)pid, called) < 0) {
-        free(called);
+    ending = calloc(1, sizeof(*ending));
+    if (ending && map_put(&probe->events.ending_calls, (uint64_t)pid, ending) < 0) {
+        free(ending);
         return NULL;
     }
-    return called;
+    return ending;
 }
 
 /* If the exit event of an earlier process was lost, its calls are still stored under the pid. */
@@ -126,11 +126,11 @@ static void handle_calls(struct kernel_probe *probe, const struct kernel_calls *
 {
     size_t room = (size - offsetof(struct kernel_calls, items)) / sizeof(calls->items[0]);
     size_t count = MIN((size_t)calls->count, room);
-    struct called *called = get_called(probe, calls->head.pid);
+    struct ending_calls *ending = get_ending_calls(probe, calls->head.pid);
 
-    if (called && called->start_boot_ns != calls->start_boot_ns) {
-        called->start_boot_ns = calls->start_boot_ns;
-        syscall_profile_clear(&called->profile);
+    if (ending && ending->start_boot_ns != calls->start_boot_ns) {
+        ending->start_boot_ns = calls->start_boot_ns;
+        syscall_profile_clear(&ending->profile);
     }
     for (size_t i = 0; i < count; i++) {
         const struct kernel_call *item = &calls->items[i];
@@ -138,13 +138,14 @@ static void handle_calls(struct kernel_probe *probe, const struct kernel_calls *
                                         .count = item->sum.count,
                                         .ns = item->sum.ns,
                                         .errors = item->sum.errors};
-        if (!called || syscall_profile_add(&called->profile, &sum) < 0)
+        if (!ending || syscall_profile_add(&ending->profile, &sum) < 0)
             probe->calls.dropped += sum.count;
     }
 }
 
-/* The kernel sends these for a terminal. A timer of the process may send them as well, but with
- * another code. */
+/* The kernel sends these only for a terminal. A timer of the process may send them as well, but
+ * with another code. SIGHUP and SIGCONT are not in this list, although a terminal sends them too:
+ * the kernel also sends both to stopped process groups that become orphans. */
 static bool is_from_terminal(const struct kernel_signal *signal)
 {
     static const int numbers[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
@@ -292,9 +293,9 @@ void kernel_events_stop(struct kernel_probe *probe)
     size_t position = 0;
 
     endings_done(&probe->events.endings);
-    for (struct called *called; (called = map_next(&probe->events.called, &position));)
-        free_called(called);
-    map_done(&probe->events.called);
+    for (struct ending_calls *ending; (ending = map_next(&probe->events.ending_calls, &position));)
+        free_ending_calls(ending);
+    map_done(&probe->events.ending_calls);
     if (probe->events.ring)
         ring_buffer__free(probe->events.ring);
 }

@@ -27,8 +27,8 @@ struct kernel_events {
     struct endings endings;
     lifecycle_fn on_event;
     void *context;
-    uint64_t lost_reported; /* lost events reported so far */
-    struct map called;      /* pid → struct called: the calls of a process that is ending */
+    uint64_t lost_reported;  /* lost events reported so far */
+    struct map ending_calls; /* pid → struct ending_calls */
 };
 
 /* Sampling and counting of system calls. */

@@ -8,16 +8,16 @@
 
 #include "base/macros.h"
 
-bool kernel_probe_is_allowed(struct kernel_probe_error *error)
+bool kernel_probe_is_allowed(const char *proc_root _unused_, struct kernel_probe_error *error)
 {
     snprintf(error->text, sizeof(error->text), "sonde was built without it");
     return false;
 }
 
-int kernel_probe_open(const struct kernel_probe_options *options _unused_,
+int kernel_probe_open(const struct kernel_probe_options *options,
                       struct kernel_probe **ret _unused_, struct kernel_probe_error *error)
 {
-    kernel_probe_is_allowed(error);
+    kernel_probe_is_allowed(options->proc_root, error);
     return -EOPNOTSUPP;
 }
 

@@ -59,18 +59,20 @@ static bool may_load(void)
            (has_capability(CAP_BPF) && has_capability(CAP_PERFMON));
 }
 
-static bool is_in_initial_pid_namespace(void)
+static bool is_in_initial_pid_namespace(const char *proc_root)
 {
+    _cleanup_close_ int root_fd = open(proc_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
 
-    return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INITIAL_PID_NAMESPACE;
+    return root_fd >= 0 && fstatat(root_fd, "self/ns/pid", &st, 0) == 0 &&
+           st.st_ino == INITIAL_PID_NAMESPACE;
 }
 
-bool kernel_probe_is_allowed(struct kernel_probe_error *error)
+bool kernel_probe_is_allowed(const char *proc_root, struct kernel_probe_error *error)
 {
     if (!may_load())
         set_error(error, "it needs CAP_BPF and CAP_PERFMON");
-    else if (!is_in_initial_pid_namespace())
+    else if (!is_in_initial_pid_namespace(proc_root))
         set_error(error, "sonde is not in the machine's initial pid namespace");
     else if (access(TYPE_INFORMATION, R_OK) < 0)
         set_error(error, "the kernel has no type information (" TYPE_INFORMATION ")");
@@ -228,7 +230,7 @@ static int start_supported(struct kernel_probe *probe, const struct kernel_probe
 {
     int r = kernel_run(bpf_program__fd(probe->object->progs.find_cpu_offsets));
     if (r == 0 && probe->has[KERNEL_PART_PROCESSES])
-        r = kernel_processes_start(probe, options->proc_root ? options->proc_root : "/proc");
+        r = kernel_processes_start(probe, options->proc_root);
     if (r == 0 && probe->has[KERNEL_PART_EVENTS])
         r = kernel_events_start(probe);
     if (r == 0 && probe->has[KERNEL_PART_CALL_SAMPLES])
@@ -239,15 +241,12 @@ static int start_supported(struct kernel_probe *probe, const struct kernel_probe
 int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_probe **ret,
                       struct kernel_probe_error *error)
 {
-    const char *reason;
     struct attempt attempt;
 
-    if (!kernel_probe_is_allowed(error))
+    if (!kernel_probe_is_allowed(options->proc_root, error))
         return -EPERM;
-    if (libbpf_load(&reason) < 0) {
-        set_error(error, "%s", reason);
+    if (libbpf_load(error->text, sizeof(error->text)) < 0)
         return -ENOENT;
-    }
     _cleanup_(kernel_probe_closep) struct kernel_probe *probe = calloc(1, sizeof(*probe));
     if (!probe) {
         set_error(error, "out of memory");

@@ -37,7 +37,7 @@ struct kernel_probe_error {
 };
 
 struct kernel_probe_options {
-    const char *proc_root; /* NULL: /proc; command lines come from there */
+    const char *proc_root; /* for command lines, and to check pids and start times */
     /* Events of all processes; otherwise only of tagged processes and their descendants. */
     bool wants_all;
 };
@@ -48,8 +48,9 @@ int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_
 void kernel_probe_close(struct kernel_probe *probe);
 void kernel_probe_closep(struct kernel_probe **probe);
 
-/* Returns whether the user may load programs; a quick check that loads nothing. */
-bool kernel_probe_is_allowed(struct kernel_probe_error *error);
+/* Returns whether sonde may load programs; if not, with the reason in `error`. A quick check that
+ * loads nothing. */
+bool kernel_probe_is_allowed(const char *proc_root, struct kernel_probe_error *error);
 
 bool kernel_probe_has(const struct kernel_probe *probe, enum kernel_part part);
 /* Returns a text that names the missing parts; "" if none is missing. */

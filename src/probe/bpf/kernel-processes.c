@@ -281,15 +281,15 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
 
 /* ---- start and stop ---- */
 
-/* Pids and start times must equal those in /proc, which identify processes everywhere else. They
- * differ in another time namespace. */
-static int check_identity(struct kernel_probe *probe)
+/* Pids and start times must equal those in `proc_root`, which identify processes everywhere else.
+ * They differ in another time namespace. */
+static int check_identity(struct kernel_probe *probe, const char *proc_root)
 {
     _cleanup_(procfs_freep) struct procfs *procfs = NULL;
     struct readings ours = {0}, theirs = {0};
     const pid_t self = getpid();
 
-    int r = procfs_new("/proc", 0, &procfs);
+    int r = procfs_new(proc_root, 0, &procfs);
     if (r == 0)
         r = procfs_read_pids(procfs, &self, 1, &theirs);
     if (r == 0)
@@ -318,7 +318,7 @@ int kernel_processes_start(struct kernel_probe *probe, const char *proc_root)
                           PROT_READ | PROT_WRITE);
     if (!processes->records || !processes->wanted_pids)
         return -errno;
-    return check_identity(probe);
+    return check_identity(probe, proc_root);
 }
 
 void kernel_processes_stop(struct kernel_probe *probe)

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -54,7 +55,7 @@ FUNCTIONS(DECLARE)
     }
 FUNCTIONS(FORWARD)
 
-int libbpf_load(const char **ret_reason)
+int libbpf_load(char *reason, size_t reason_size)
 {
     static void *library;
 
@@ -62,7 +63,9 @@ int libbpf_load(const char **ret_reason)
         return 0;
     void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        *ret_reason = LIBRARY " is not installed (Debian package: libbpf1)";
+        const char *error = dlerror();
+        snprintf(reason, reason_size, LIBRARY " cannot be loaded (Debian package: libbpf1): %s",
+                 error ? error : "unknown error");
         return -ENOENT;
     }
 
@@ -74,8 +77,9 @@ int libbpf_load(const char **ret_reason)
     for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
         *functions[i].place = dlsym(handle, functions[i].name);
         if (!*functions[i].place) {
+            snprintf(reason, reason_size, LIBRARY " is too old: it has no function %s",
+                     functions[i].name);
             dlclose(handle);
-            *ret_reason = LIBRARY " is too old: a function is missing";
             return -ENOENT;
         }
     }

@@ -2,5 +2,7 @@
  * user would need a library that most verbs never use. */
 #pragma once
 
-/* Returns 0, or -ENOENT with the reason as a static string. The library stays loaded. */
-int libbpf_load(const char **ret_reason);
+#include <stddef.h>
+
+/* Returns 0, or -ENOENT with the reason as text. The library stays loaded. */
+int libbpf_load(char *reason, size_t reason_size);

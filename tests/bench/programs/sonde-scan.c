@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/paths.h"
 #include "probe/procfs.h"
 #include "sample/collector.h"
 #include "worker.h"
@@ -48,7 +49,8 @@ static void open_kernel(void)
 {
     struct kernel_probe_error refusal = {.text = ""};
 
-    if (kernel_probe_open(&(struct kernel_probe_options){0}, &kernel, &refusal) < 0) {
+    if (kernel_probe_open(&(struct kernel_probe_options){.proc_root = PROC_ROOT}, &kernel,
+                          &refusal) < 0) {
         fprintf(stderr, "sonde-scan: no kernel collector: %s\n", refusal.text);
         exit(1);
     }

@@ -1,4 +1,4 @@
-#include "cli/process-table.h"
+#include "report/process-table.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "engine/kernel-account.h"
+#include "sample/kernel-account.h"
 
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-#include "engine/syscall-account.h"
+#include "sample/syscall-account.h"
 
 #include <errno.h>
 
