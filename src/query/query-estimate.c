@@ -4,7 +4,7 @@
 
 #include "base/macros.h"
 #include "learn/estimate.h"
-#include "learn/numbers.h"
+#include "learn/learn-constants.h"
 #include "query/query.h"
 
 /* Reads up to the total limit of runs for each outcome, so that running and lost runs do not
@@ -21,7 +21,8 @@ static int read_finished(struct store_reader *reader, const char *job_type, int6
     for (size_t i = 0; i < ARRAY_SIZE(outcomes) && r == 0; i++) {
         filter.outcome = outcomes[i];
         /* No limit: lost runs are removed only after reading. */
-        filter.limit = outcomes[i] == OUTCOME_UNKNOWN ? 0 : learn_numbers_default.estimate_runs_max;
+        filter.limit =
+            outcomes[i] == OUTCOME_UNKNOWN ? 0 : learn_constants_default.estimate_runs_max;
         r = store_read_jobs(reader, &filter, arena, &lists[i]);
     }
     return r;
@@ -55,6 +56,6 @@ int query_estimate(struct store_reader *reader, const char *job_type, int64_t ui
             if (!was_lost(&lists[i].items[k]))
                 runs.items[runs.count++] = lists[i].items[k];
     qsort(runs.items, runs.count, sizeof(*runs.items), compare_latest_first);
-    runs.count = MIN(runs.count, learn_numbers_default.estimate_runs_max);
+    runs.count = MIN(runs.count, learn_constants_default.estimate_runs_max);
     return estimate_make(&runs, ret);
 }

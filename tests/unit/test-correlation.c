@@ -19,7 +19,7 @@ static struct analysis analysis;
 
 static int start(void **state _unused_)
 {
-    history_init(&history, &learn_numbers_default);
+    history_init(&history, &learn_constants_default);
     record_init(&analysis_record, &analysis);
     srand(7);
     return 0;
@@ -409,7 +409,7 @@ static void test_patterns_need_confidence(void **state _unused_)
 
     plant();
     find();
-    assert_int_equal(correlation_patterns(&analysis.correlations, &learn_numbers_default, 1234,
+    assert_int_equal(correlation_patterns(&analysis.correlations, &learn_constants_default, 1234,
                                           &arena, &patterns),
                      0);
     size_t kept = 0;
