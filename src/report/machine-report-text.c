@@ -68,15 +68,15 @@ static const char *figure_load(struct human *buffer, double value)
     return buffer->text;
 }
 
-static void add_figure(struct table *table, const char *name, const struct span *span,
+static void add_figure(struct table *table, const char *name, const struct use_range *range,
                        figure_fn *figure, const char *total)
 {
     struct human buffer;
 
     table_add(table, name);
-    table_add(table, figure(&buffer, span->min));
-    table_add(table, figure(&buffer, span->mean));
-    table_add(table, figure(&buffer, span->max));
+    table_add(table, figure(&buffer, range->min));
+    table_add(table, figure(&buffer, range->mean));
+    table_add(table, figure(&buffer, range->max));
     table_add(table, total);
 }
 
