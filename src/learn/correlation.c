@@ -507,8 +507,12 @@ static int set_verdict(const struct history *history, struct arena *arena,
                                         runs, (long long)needed);
     } else if (failures == 0 || failures == runs) {
         analysis->verdict = VERDICT_ALL_ALIKE;
-        analysis->message = format_text(arena, "%s of %zu runs failed: there is nothing to compare",
-                                        failures ? "all" : "none", runs);
+        analysis->message =
+            format_text(arena, "%s of %zu run%s failed: there is nothing to compare",
+                        failures ? "all" : "none", runs, plural(runs));
+    } else if (!analysis->groups_tested) {
+        analysis->verdict = VERDICT_NOTHING_FOUND;
+        analysis->message = format_text(arena, "too few runs in any group to compare");
     } else if (!analysis->correlations.count) {
         analysis->verdict = VERDICT_NOTHING_FOUND;
         analysis->message = format_text(

@@ -14,7 +14,7 @@
 static bool has_finished(const struct job *run)
 {
     if (run->outcome == OUTCOME_UNKNOWN)
-        return !run->cause || strcmp(run->cause, "lost") != 0;
+        return !job_is_lost(run);
     return run->outcome == OUTCOME_SUCCESS || run->outcome == OUTCOME_FAILURE;
 }
 
@@ -49,6 +49,8 @@ static bool has_oom(const struct process_event_list *chain)
 
 static bool was_killed_for_memory(const struct job *run)
 {
+    /* "OOM" is in every cause that sonde writes. The others are in causes that schedulers report;
+     * the last two are how reports and anomalies of sonde 0.1.0 named an OOM kill. */
     static const char *const words[] = {"OOM", "out of memory", "killed for memory",
                                         "want of memory"};
 

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/macros.h"
 #include "learn/estimate.h"
@@ -28,11 +27,6 @@ static int read_finished(struct store_reader *reader, const char *job_type, int6
     return r;
 }
 
-static bool was_lost(const struct job *job)
-{
-    return job->outcome == OUTCOME_UNKNOWN && job->cause && strcmp(job->cause, "lost") == 0;
-}
-
 static int compare_latest_first(const void *a, const void *b)
 {
     const struct job *left = a, *right = b;
@@ -53,7 +47,7 @@ int query_estimate(struct store_reader *reader, const char *job_type, int64_t ui
         return -ENOMEM;
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         for (size_t k = 0; k < lists[i].count; k++)
-            if (!was_lost(&lists[i].items[k]))
+            if (!job_is_lost(&lists[i].items[k]))
                 runs.items[runs.count++] = lists[i].items[k];
     qsort(runs.items, runs.count, sizeof(*runs.items), compare_latest_first);
     runs.count = MIN(runs.count, learn_constants_default.estimate_runs_max);

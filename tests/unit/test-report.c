@@ -103,7 +103,7 @@ static void test_cause(void **state _unused_)
         {OUTCOME_UNKNOWN, "lost", INT_UNKNOWN, INT_UNKNOWN,
          "make-7f3a: unknown, lost: outcome unknown, because its monitor died first\n"},
         {OUTCOME_SUCCESS, NULL, 0, INT_UNKNOWN, "make-7f3a: success\n"},
-        {OUTCOME_UNKNOWN_YET, NULL, INT_UNKNOWN, INT_UNKNOWN, "make-7f3a: -\n"},
+        {OUTCOME_NONE, NULL, INT_UNKNOWN, INT_UNKNOWN, "make-7f3a: -\n"},
     };
     _cleanup_text_ struct text out = {0};
 
