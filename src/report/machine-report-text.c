@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "model/cause.h"
 #include "report/event-table.h"
 #include "report/figures.h"
 #include "report/job-table.h"
@@ -177,7 +178,7 @@ static void append_all_events(const struct machine_report *report, const struct 
     const struct gap_list gaps = gap_list_latest(&report->gaps, ROWS_SHOWN);
 
     if (report->oom_kills.count) {
-        append_heading(style, "killed by the kernel for memory", false, out);
+        append_heading(style, OOM_KILL_TEXT, false, out);
         event_table_format(&report->oom_kills, &options, style, out);
     }
     if (report->events.count) {
