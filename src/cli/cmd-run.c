@@ -24,6 +24,7 @@
 #include "config/paths.h"
 #include "model/record-json.h"
 #include "model/redact.h"
+#include "model/signal-kind.h"
 #include "run/job-run.h"
 #include "sample/collector.h"
 
@@ -249,7 +250,7 @@ static int wait_for_admission(const struct command_context *context, const struc
         return 0;
     if (error.text[0])
         log_error("run: --admit: %s", error.text);
-    return r == -EINTR ? 128 + SIGINT : EXIT_OURS;
+    return r == -EINTR ? SIGNAL_STATUS(SIGINT) : EXIT_OURS;
 }
 
 static void request_done(struct request *request)
@@ -340,7 +341,8 @@ static void redact_summary(struct job_run_result *result, const struct text_list
 
 static int exit_status(int wait_status)
 {
-    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+    return WIFSIGNALED(wait_status) ? SIGNAL_STATUS(WTERMSIG(wait_status))
+                                    : WEXITSTATUS(wait_status);
 }
 
 static int run(const struct command_context *context, struct arguments *arguments)

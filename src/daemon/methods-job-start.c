@@ -295,10 +295,9 @@ static void check_stored_run(struct query *query)
                     store_reader_error(query->reader));
         return;
     }
-    bool is_lost = job.outcome == OUTCOME_UNKNOWN && job.cause && strcmp(job.cause, "lost") == 0;
     if (!peer->sees_all && job.uid != (int64_t)peer->uid)
         answer_fail(query->answer, RPC_NOT_PERMITTED, "that run belongs to another user");
-    else if (job.outcome != OUTCOME_RUNNING && !is_lost)
+    else if (job.outcome != OUTCOME_RUNNING && !job_is_lost(&job))
         answer_fail(query->answer, RPC_INVALID_PARAMS, "run_id: that run has ended");
 }
 

@@ -95,7 +95,7 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
     store_sheet(daemon, run, step->sheet_num, step->name, step->outcome, was_active);
     if (is_begin && was_active) /* reported again, with its process or its name */
         return 0;
-    snprintf(details, sizeof(details), "Sheet %lld %s", (long long)step->sheet_num,
+    snprintf(details, sizeof(details), STEP_DETAILS_FORMAT, (long long)step->sheet_num,
              strchr(step_event(step->outcome), '.') + 1);
     engine_report_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
                        step->process.pid, step->exit_code, details);

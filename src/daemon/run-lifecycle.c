@@ -366,7 +366,7 @@ static void finish_by_root(struct daemon *daemon, struct run *run)
 {
     const struct lifecycle_entry *entry = lifecycle_find_entry(daemon, run);
     _cleanup_(arena_done) struct arena arena = {0};
-    char cause[64] = "lost";
+    char cause[64] = CAUSE_LOST;
     struct human name;
     struct job job;
 

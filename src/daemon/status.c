@@ -52,7 +52,7 @@ static bool has_part(const struct daemon *daemon, enum kernel_part part)
     return daemon->kernel && kernel_probe_has(daemon->kernel, part);
 }
 
-/* Why the kernel collector is not used, or which parts of it are missing. */
+/* Why the kernel collector is not used, or which parts of it are missing; "": none is. */
 static const char *why_not(const struct daemon *daemon)
 {
     return daemon->kernel ? kernel_probe_missing_parts(daemon->kernel) : daemon->refusal.text;
@@ -73,8 +73,7 @@ static void list_lifecycle(const struct daemon *daemon, struct text_listing *exa
         list_text(exact, "CPU time of runs, as of the snapshot after their last process");
     } else {
         list_text(exact, "CPU time and peak memory of runs under `sonde run`");
-        list_reason(not_exact, "CPU time of other runs, and of each process: sampled",
-                    why_not(daemon));
+        list_text(not_exact, "CPU time of other runs, and of each process: sampled");
     }
 }
 
@@ -84,12 +83,11 @@ static void list_signals(const struct daemon *daemon, struct text_listing *exact
     if (has_part(daemon, KERNEL_PART_SIGNALS))
         list_text(exact, "signals to job processes, with their senders");
     else
-        list_reason(not_exact, "senders of signals: only those that pass through `sonde run`",
-                    why_not(daemon));
+        list_text(not_exact, "senders of signals: only those that pass through `sonde run`");
     if (has_part(daemon, KERNEL_PART_OOM))
         list_text(exact, "OOM kills");
     else
-        list_reason(not_exact, "OOM kills: seen as SIGKILL", why_not(daemon));
+        list_text(not_exact, "OOM kills: seen as SIGKILL");
 }
 
 static void list_syscalls(const struct daemon *daemon, struct text_listing *exact,
@@ -109,10 +107,8 @@ static void list_syscalls(const struct daemon *daemon, struct text_listing *exac
     else if (has_part(daemon, KERNEL_PART_CALL_SAMPLES))
         list_text(not_exact, "system calls of runs: sampled once per interval");
     else
-        list_reason(not_exact,
-                    "system calls of runs: sampled once per interval from /proc, which shows only "
-                    "waiting threads",
-                    why_not(daemon));
+        list_text(not_exact, "system calls of runs: sampled once per interval from /proc, which "
+                             "shows only waiting threads");
 }
 
 static int fill_exactness(const struct daemon *daemon, struct arena *arena,
@@ -139,16 +135,14 @@ static int fill_collector(const struct daemon *daemon, struct arena *arena,
     char description[384];
 
     status->collector = engine_collector(daemon->engine);
-    if (has_part(daemon, KERNEL_PART_PROCESSES)) {
-        status->collector_reason = has_part(daemon, KERNEL_PART_EVENTS)
-                                       ? "BPF programs in the kernel report every process"
-                                       : "with the process connector for forks and exits";
-        return 0;
-    }
-    snprintf(description, sizeof(description), "%s; no BPF programs: %s",
-             has_events ? "with the process connector for forks and exits"
-                        : "alone: forks and exits are found by scanning",
-             why_not(daemon));
+    if (has_part(daemon, KERNEL_PART_PROCESSES))
+        snprintf(description, sizeof(description),
+                 "BPF programs in the kernel report every process%s%s",
+                 why_not(daemon)[0] ? "; " : "", why_not(daemon));
+    else
+        snprintf(description, sizeof(description), "no kernel collector: %s; %s", why_not(daemon),
+                 has_events ? "the process connector reports forks and exits"
+                            : "forks and exits are found by scanning");
     status->collector_reason = arena_strdup(arena, description);
     return status->collector_reason ? 0 : -ENOMEM;
 }

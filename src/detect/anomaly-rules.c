@@ -14,9 +14,9 @@ void anomaly_rules_configure(struct anomaly_rules *rules, const struct anomaly_c
 }
 
 void anomaly_rules_init(struct anomaly_rules *rules, const struct anomaly_config *config,
-                        const struct detect_numbers *numbers)
+                        const struct detect_constants *constants)
 {
-    *rules = (struct anomaly_rules){.numbers = *numbers};
+    *rules = (struct anomaly_rules){.constants = *constants};
     anomaly_rules_configure(rules, config);
 }
 
@@ -79,7 +79,7 @@ static bool check_spike(const struct anomaly_rules *rules, const struct process_
     if (baseline.mb <= 0 || process->rss_mb < threshold ||
         process->rss_mb - baseline.mb < rules->config.memory_spike_min_mb)
         return false;
-    bool is_critical = process->rss_mb >= rules->numbers.spike_critical_factor * threshold;
+    bool is_critical = process->rss_mb >= rules->constants.spike_critical_factor * threshold;
     *ret = (struct finding_figures){
         .severity = is_critical ? SEVERITY_CRITICAL : SEVERITY_HIGH,
         .value = process->rss_mb,
@@ -113,13 +113,13 @@ static bool check_fds(const struct anomaly_rules *rules, const struct process_me
     double limit = has_limit ? (double)process->fd_limit : REAL_UNKNOWN;
     double threshold = has_limit ? rules->config.fd_exhaustion_ratio * limit : INFINITY;
 
-    if (!has_limit || process->fd_limit <= rules->numbers.fd_small_limit)
+    if (!has_limit || process->fd_limit <= rules->constants.fd_small_limit)
         threshold = MIN(threshold, (double)rules->config.fd_exhaustion_threshold);
     if (!int_is_known(process->open_fds) || process->open_fds <= 0 ||
         (double)process->open_fds < threshold)
         return false;
     bool is_critical =
-        has_limit && (double)process->open_fds >= rules->numbers.fd_critical_ratio * limit;
+        has_limit && (double)process->open_fds >= rules->constants.fd_critical_ratio * limit;
     *ret = (struct finding_figures){
         .severity = is_critical ? SEVERITY_CRITICAL : SEVERITY_HIGH,
         .value = (double)process->open_fds,
@@ -152,12 +152,12 @@ static bool check_stuck(const struct anomaly_rules *rules,
                         const struct process_metric *process _unused_,
                         struct process_history *history, struct finding_figures *ret)
 {
-    if (!streak_has_lasted(&history->stuck, rules->now_ns, rules->numbers.stuck_ns))
+    if (!streak_has_lasted(&history->stuck, rules->now_ns, rules->constants.stuck_ns))
         return false;
     *ret = (struct finding_figures){
         .severity = SEVERITY_MEDIUM,
         .value = ns_to_sec(rules->now_ns - history->stuck.since_ns),
-        .threshold = ns_to_sec(rules->numbers.stuck_ns),
+        .threshold = ns_to_sec(rules->constants.stuck_ns),
         .of = REAL_UNKNOWN,
         .seconds = REAL_UNKNOWN,
     };
@@ -177,34 +177,34 @@ static const struct process_rule {
 static bool is_waiting(const struct anomaly_rules *rules, const struct process_metric *process)
 {
     return process->state != 'R' && process->state != 'D' &&
-           process->cpu_percent < rules->numbers.still_cpu_pct;
+           process->cpu_percent < rules->constants.still_cpu_pct;
 }
 
 /* Updates the history before the rules are checked. */
 static int update_history(struct anomaly_rules *rules, const struct process_metric *process,
                           struct process_history *history)
 {
-    const struct detect_numbers *numbers = &rules->numbers;
+    const struct detect_constants *constants = &rules->constants;
     int error = 0;
 
     streak_update(&history->busy, process->cpu_percent >= rules->config.runaway_cpu_threshold,
                   rules->now_ns);
     streak_update(&history->stuck, process->state == 'D', rules->now_ns);
     streak_update(&history->zombie, process->state == 'Z', rules->now_ns);
-    if (history->zombie.snapshots >= numbers->zombie_snapshots &&
-        streak_has_lasted(&history->zombie, rules->now_ns, numbers->zombie_ns))
+    if (history->zombie.snapshots >= constants->zombie_snapshots &&
+        streak_has_lasted(&history->zombie, rules->now_ns, constants->zombie_ns))
         keep_first_error(&error, VEC_PUSH(&rules->zombies, process));
-    keep_first_error(&error, rss_history_add(&history->rss, process->rss_mb, rules->now_ns, numbers,
-                                             &rules->scratch));
+    keep_first_error(&error, rss_history_add(&history->rss, process->rss_mb, rules->now_ns,
+                                             constants, &rules->scratch));
     return error;
 }
 
 static int check_process(struct anomaly_rules *rules, const struct process_metric *process)
 {
-    const struct detect_numbers *numbers = &rules->numbers;
+    const struct detect_constants *constants = &rules->constants;
     struct finding_figures figures;
     struct process_history *history =
-        process_histories_update(&rules->histories, process, rules->now_ns, numbers);
+        process_histories_update(&rules->histories, process, rules->now_ns, constants);
 
     if (!history)
         return -ENOMEM;
@@ -219,7 +219,7 @@ static int check_process(struct anomaly_rules *rules, const struct process_metri
                                       .ns = rules->now_ns,
                                       .window_ns = rules->window_ns,
                                       .is_baseline = rules->is_baseline};
-    keep_first_error(&error, rss_window_add(&history->window, &sample, numbers));
+    keep_first_error(&error, rss_window_add(&history->window, &sample, constants));
     return error;
 }
 
@@ -333,7 +333,7 @@ static void restart_history(struct anomaly_rules *rules, int64_t pid)
     if (!history)
         return;
     rss_window_restart(&history->window, rules->now_ns);
-    rss_history_restart(&history->rss, &rules->numbers);
+    rss_history_restart(&history->rss, &rules->constants);
 }
 
 static int apply_events(struct anomaly_rules *rules, const struct detect_input *input)
@@ -355,7 +355,7 @@ static int apply_events(struct anomaly_rules *rules, const struct detect_input *
  */
 static void choose_baseline(struct anomaly_rules *rules)
 {
-    uint64_t apart_ns = rules->window_ns / rules->numbers.spike_points;
+    uint64_t apart_ns = rules->window_ns / rules->constants.spike_points;
 
     rules->is_baseline = !rules->has_baseline || rules->now_ns - rules->baseline_ns >= apart_ns;
     if (!rules->is_baseline)

@@ -3,14 +3,14 @@
  * and allocates memory only for new processes and findings. */
 #pragma once
 
+#include "detect/detect-constants.h"
 #include "detect/detector.h"
 #include "detect/finding.h"
-#include "detect/numbers.h"
 #include "detect/process-history.h"
 
 struct anomaly_rules {
     struct anomaly_config config;
-    struct detect_numbers numbers;
+    struct detect_constants constants;
     uint64_t window_ns;  /* of memory_spike */
     uint64_t runaway_ns; /* of runaway_process */
 
@@ -26,7 +26,7 @@ struct anomaly_rules {
 };
 
 void anomaly_rules_init(struct anomaly_rules *rules, const struct anomaly_config *config,
-                        const struct detect_numbers *numbers);
+                        const struct detect_constants *constants);
 void anomaly_rules_done(struct anomaly_rules *rules);
 void anomaly_rules_configure(struct anomaly_rules *rules, const struct anomaly_config *config);
 

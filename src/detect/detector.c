@@ -4,30 +4,30 @@
 #include <stdlib.h>
 
 #include "detect/anomaly-rules.h"
+#include "detect/detect-constants.h"
 #include "detect/episodes.h"
-#include "detect/numbers.h"
 
 struct detector {
     struct anomaly_rules rules;
     struct episodes episodes;
 };
 
-int detector_new_with(const struct anomaly_config *config, const struct detect_numbers *numbers,
+int detector_new_with(const struct anomaly_config *config, const struct detect_constants *constants,
                       struct detector **ret)
 {
     struct detector *detector = calloc(1, sizeof(*detector));
 
     if (!detector)
         return -ENOMEM;
-    anomaly_rules_init(&detector->rules, config, numbers);
-    episodes_init(&detector->episodes, config, numbers);
+    anomaly_rules_init(&detector->rules, config, constants);
+    episodes_init(&detector->episodes, config, constants);
     *ret = detector;
     return 0;
 }
 
 int detector_new(const struct anomaly_config *config, struct detector **ret)
 {
-    return detector_new_with(config, &detect_numbers_default, ret);
+    return detector_new_with(config, &detect_constants_default, ret);
 }
 
 void detector_free(struct detector *detector)

@@ -323,7 +323,7 @@ static int update_worst(struct episodes *episodes, struct episode *episode,
     if (episode->was_reported &&
         (figures.severity > episode->reported.severity ||
          finding_value_is_worse(episode->kind, figures.value, episode->reported.value,
-                                episodes->numbers.worse_factor)))
+                                episodes->constants.worse_factor)))
         episode->has_changed = true;
     return r;
 }
@@ -338,7 +338,7 @@ static bool has_left(const struct episodes *episodes, const struct episodes_inpu
     if (member->is_process &&
         !process_histories_find(input->processes, member->pid, member->start_ticks))
         return true;
-    return input->processes->snapshot - member->fired >= episodes->numbers.quiet_snapshots &&
+    return input->processes->snapshot - member->fired >= episodes->constants.quiet_snapshots &&
            input->now_ns - member->fired_ns >= episodes->clear_ns;
 }
 
@@ -532,9 +532,9 @@ void episodes_configure(struct episodes *episodes, const struct anomaly_config *
 }
 
 void episodes_init(struct episodes *episodes, const struct anomaly_config *config,
-                   const struct detect_numbers *numbers)
+                   const struct detect_constants *constants)
 {
-    *episodes = (struct episodes){.numbers = *numbers};
+    *episodes = (struct episodes){.constants = *constants};
     episodes_configure(episodes, config);
     TAILQ_INIT(&episodes->by_age);
     TAILQ_INIT(&episodes->folded);

@@ -15,15 +15,15 @@
 
 #include "base/map.h"
 #include "base/text.h"
+#include "detect/detect-constants.h"
 #include "detect/finding.h"
-#include "detect/numbers.h"
 #include "detect/process-history.h"
 
 struct episode;
 TAILQ_HEAD(episode_queue, episode);
 
 struct episodes {
-    struct detect_numbers numbers;
+    struct detect_constants constants;
     uint64_t clear_ns; /* a member leaves after this time, and quiet_snapshots, without firing */
     struct episode_queue by_age; /* oldest first; includes cleared ones until they are reported */
     struct episode_queue folded; /* open episodes that several processes share */
@@ -33,7 +33,7 @@ struct episodes {
 };
 
 void episodes_init(struct episodes *episodes, const struct anomaly_config *config,
-                   const struct detect_numbers *numbers);
+                   const struct detect_constants *constants);
 void episodes_done(struct episodes *episodes);
 void episodes_configure(struct episodes *episodes, const struct anomaly_config *config);
 

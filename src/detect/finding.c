@@ -4,6 +4,7 @@
 
 #include "base/human.h"
 #include "base/utf8.h"
+#include "model/cause.h"
 
 /* A command line in a description: enough to distinguish processes. */
 #define COMMAND_COLUMNS 60
@@ -62,7 +63,7 @@ static void describe_oom(const char *name, const struct finding_figures *figures
 {
     struct human peak;
 
-    text_printf(out, "%s was killed by the kernel because memory ran out", name);
+    text_printf(out, "%s was " OOM_KILL_TEXT, name);
     if (real_is_known(figures->value))
         text_printf(out, ", when it had %s", human_mb(&peak, figures->value));
 }

@@ -30,7 +30,7 @@ void process_histories_begin(struct process_histories *histories)
 
 static struct process_history *add_history(struct process_histories *histories,
                                            const struct process_metric *process, uint64_t now_ns,
-                                           const struct detect_numbers *numbers)
+                                           const struct detect_constants *constants)
 {
     struct process_history *history = calloc(1, sizeof(*history));
 
@@ -41,14 +41,14 @@ static struct process_history *add_history(struct process_histories *histories,
     history->pid = process->pid;
     history->start_ticks = process->start_ticks;
     rss_window_init(&history->window, now_ns, process->age_seconds);
-    rss_history_init(&history->rss, numbers);
+    rss_history_init(&history->rss, constants);
     return history;
 }
 
 struct process_history *process_histories_update(struct process_histories *histories,
                                                  const struct process_metric *process,
                                                  uint64_t now_ns,
-                                                 const struct detect_numbers *numbers)
+                                                 const struct detect_constants *constants)
 {
     struct process_history *history = process_histories_find_pid(histories, process->pid);
 
@@ -58,7 +58,7 @@ struct process_history *process_histories_update(struct process_histories *histo
         history = NULL;
     }
     if (!history)
-        history = add_history(histories, process, now_ns, numbers);
+        history = add_history(histories, process, now_ns, constants);
     if (!history)
         return NULL;
 

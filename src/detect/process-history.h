@@ -49,7 +49,7 @@ void process_histories_begin(struct process_histories *histories);
 struct process_history *process_histories_update(struct process_histories *histories,
                                                  const struct process_metric *process,
                                                  uint64_t now_ns,
-                                                 const struct detect_numbers *numbers);
+                                                 const struct detect_constants *constants);
 void process_histories_end(struct process_histories *histories);
 
 /* Returns the history of a process, or NULL if it is gone or unknown. */

@@ -6,9 +6,9 @@
 #include "stats/kendall.h"
 #include "stats/theil-sen.h"
 
-void rss_history_init(struct rss_history *history, const struct detect_numbers *numbers)
+void rss_history_init(struct rss_history *history, const struct detect_constants *constants)
 {
-    *history = (struct rss_history){.period_ns = numbers->leak_period_ns};
+    *history = (struct rss_history){.period_ns = constants->leak_period_ns};
 }
 
 void rss_history_done(struct rss_history *history)
@@ -16,10 +16,10 @@ void rss_history_done(struct rss_history *history)
     VEC_DONE(&history->points);
 }
 
-void rss_history_restart(struct rss_history *history, const struct detect_numbers *numbers)
+void rss_history_restart(struct rss_history *history, const struct detect_constants *constants)
 {
     history->points.count = 0;
-    history->period_ns = numbers->leak_period_ns;
+    history->period_ns = constants->leak_period_ns;
     history->leak = (struct rss_leak){0};
 }
 
@@ -55,7 +55,7 @@ static double range_mb(const struct rss_history *history)
 }
 
 /* Cheap checks first: processes that do not grow cost nothing more. */
-static int detect_leak(const struct rss_history *history, const struct detect_numbers *numbers,
+static int detect_leak(const struct rss_history *history, const struct detect_constants *constants,
                        struct leak_scratch *scratch, struct rss_leak *ret)
 {
     const struct rss_point *points = history->points.items;
@@ -63,21 +63,21 @@ static int detect_leak(const struct rss_history *history, const struct detect_nu
     uint64_t span_ns = points[count - 1].ns - points[0].ns;
 
     *ret = (struct rss_leak){.seconds = ns_to_sec(span_ns)};
-    if (count < numbers->leak_points_min || span_ns < numbers->leak_span_ns)
+    if (count < constants->leak_points_min || span_ns < constants->leak_span_ns)
         return 0;
     double most_mb = range_mb(history);
-    ret->needed_mb = MAX(numbers->leak_growth_mb, numbers->leak_growth_ratio * points[0].mb);
+    ret->needed_mb = MAX(constants->leak_growth_mb, constants->leak_growth_ratio * points[0].mb);
     if (most_mb < ret->needed_mb)
         return 0;
 
-    int r = get_scratch(scratch, numbers->leak_points_max);
+    int r = get_scratch(scratch, constants->leak_points_max);
     if (r < 0)
         return r;
     for (size_t i = 0; i < count; i++) {
         scratch->seconds[i] = ns_to_sec(points[i].ns - points[0].ns);
         scratch->mb[i] = points[i].mb;
     }
-    if (kendall_tau_a(scratch->mb, count) < numbers->leak_tau)
+    if (kendall_tau_a(scratch->mb, count) < constants->leak_tau)
         return 0;
     double slope = theil_sen_slope(scratch->seconds, scratch->mb, count, scratch->slopes);
     ret->growth_mb = MIN(slope * ret->seconds, most_mb);
@@ -102,15 +102,15 @@ static void thin_out(struct rss_history *history)
 }
 
 int rss_history_add(struct rss_history *history, double mb, uint64_t now_ns,
-                    const struct detect_numbers *numbers, struct leak_scratch *scratch)
+                    const struct detect_constants *constants, struct leak_scratch *scratch)
 {
     if (!real_is_known(mb) || !is_due(history, now_ns))
         return 0;
-    if (history->points.count >= numbers->leak_points_max) {
+    if (history->points.count >= constants->leak_points_max) {
         thin_out(history);
         if (!is_due(history, now_ns))
             return 0;
     }
     int r = VEC_PUSH(&history->points, (struct rss_point){.ns = now_ns, .mb = mb});
-    return r < 0 ? r : detect_leak(history, numbers, scratch, &history->leak);
+    return r < 0 ? r : detect_leak(history, constants, scratch, &history->leak);
 }

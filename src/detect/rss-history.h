@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
-#include "detect/numbers.h"
+#include "detect/detect-constants.h"
 
 struct rss_point {
     uint64_t ns;
@@ -36,13 +36,13 @@ struct leak_scratch {
     double *slopes;
 };
 
-void rss_history_init(struct rss_history *history, const struct detect_numbers *numbers);
+void rss_history_init(struct rss_history *history, const struct detect_constants *constants);
 void rss_history_done(struct rss_history *history);
 /* Drops all points, after an exec. */
-void rss_history_restart(struct rss_history *history, const struct detect_numbers *numbers);
+void rss_history_restart(struct rss_history *history, const struct detect_constants *constants);
 void leak_scratch_done(struct leak_scratch *scratch);
 
 /* Adds a point if one is due and `mb` is known. Returns 0, or -ENOMEM: then the point is not added,
  * or the result is "no leak". */
 int rss_history_add(struct rss_history *history, double mb, uint64_t now_ns,
-                    const struct detect_numbers *numbers, struct leak_scratch *scratch);
+                    const struct detect_constants *constants, struct leak_scratch *scratch);

@@ -50,17 +50,17 @@ bool rss_window_baseline(struct rss_window *window, uint64_t now_ns, uint64_t le
 
 /* Returns whether the start of the program is over with this sample. */
 static bool ends_start(struct rss_window *window, const struct rss_sample *sample,
-                       const struct detect_numbers *numbers)
+                       const struct detect_constants *constants)
 {
     if (sample->ns - window->begun_ns >= sample->window_ns)
         return true;
     double moved_mb = fabs(sample->mb - window->still_mb);
-    if (!sample->is_waiting || !(moved_mb <= numbers->still_ratio * window->still_mb)) {
+    if (!sample->is_waiting || !(moved_mb <= constants->still_ratio * window->still_mb)) {
         window->still_mb = sample->mb;
         window->still_since_ns = sample->ns;
         return false;
     }
-    return sample->ns - window->still_since_ns >= numbers->still_ns;
+    return sample->ns - window->still_since_ns >= constants->still_ns;
 }
 
 /* Makes room at the end, by moving entries to the front if enough have left there. */
@@ -96,12 +96,12 @@ static int add_to_window(struct rss_window *window, const struct rss_sample *sam
 }
 
 int rss_window_add(struct rss_window *window, const struct rss_sample *sample,
-                   const struct detect_numbers *numbers)
+                   const struct detect_constants *constants)
 {
     if (!real_is_known(sample->mb))
         return 0;
     if (!window->has_started)
-        window->has_started = ends_start(window, sample, numbers);
+        window->has_started = ends_start(window, sample, constants);
     if (!window->has_started)
         return 0;
     window->latest_mb = sample->mb;

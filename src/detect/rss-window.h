@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "detect/numbers.h"
+#include "detect/detect-constants.h"
 
 struct rss_stretch {
     double mb;
@@ -60,4 +60,4 @@ struct rss_sample {
 /* Adds a sample. Returns 0, or -ENOMEM: then the sample is only the latest value, not a baseline.
  */
 int rss_window_add(struct rss_window *window, const struct rss_sample *sample,
-                   const struct detect_numbers *numbers);
+                   const struct detect_constants *constants);

@@ -10,6 +10,7 @@
 #include "base/uuid.h"
 #include "explain/program-kind.h"
 #include "model/record-copy.h"
+#include "model/signal-kind.h"
 
 /* With more living processes, all data is dropped, and there are no chains. */
 #define LIVING_MAX 65536
@@ -25,7 +26,6 @@
 #define STAMP_SLACK_SECONDS 0.0005
 /* Equal statuses below this may be a coincidence: most failures have 1. */
 #define SPECIFIC_STATUS 2
-#define SIGNAL_STATUS   128
 
 /* The failure of a process and its reason. Reference-counted. */
 struct failure {
@@ -333,7 +333,7 @@ static bool is_status_of(const struct failure *child, int64_t exit_code)
 {
     const struct process_event *end = &child->event;
 
-    return int_is_known(end->signal_num) ? exit_code == SIGNAL_STATUS + end->signal_num
+    return int_is_known(end->signal_num) ? exit_code == SIGNAL_STATUS(end->signal_num)
                                          : exit_code == end->exit_code;
 }
 
@@ -354,24 +354,13 @@ static struct failure *find_same_status(const struct living *living, int64_t exi
     return NULL;
 }
 
-/* Returns whether the signal kills without asking the program to end. */
-static bool is_crash(const struct process_event *end)
-{
-    switch (end->signal_num) {
-    case SIGKILL:
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGILL:
-    case SIGFPE:
-    case SIGSYS:
-    case SIGABRT: return true;
-    default: return end->event_type == EVENT_OOM;
-    }
-}
-
+/* Returns whether the child was killed without being asked to end, and not by its parent. */
 static bool has_crashed(const struct living *living, const struct failure *child)
 {
-    return is_crash(&child->event) && child->event.sender_pid != living->pid;
+    const struct process_event *end = &child->event;
+
+    return (end->event_type == EVENT_OOM || signal_is_crash(end->signal_num)) &&
+           end->sender_pid != living->pid;
 }
 
 /* Returns the last child if it failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`), unless a

@@ -8,9 +8,9 @@
 #include "base/macros.h"
 #include "stats/wilson.h"
 
-void calibrator_init(struct calibrator *calibrator, const struct learn_numbers *numbers)
+void calibrator_init(struct calibrator *calibrator, const struct learn_constants *constants)
 {
-    *calibrator = (struct calibrator){.numbers = numbers};
+    *calibrator = (struct calibrator){.constants = constants};
 }
 
 void calibrator_done(struct calibrator *calibrator)
@@ -97,7 +97,7 @@ static void compute_rate(struct held_rate *rate)
 }
 
 /* Sorts the needs. */
-static void calibrate_type(const struct learn_numbers *numbers, struct run_need *needs,
+static void calibrate_type(const struct learn_constants *constants, struct run_need *needs,
                            size_t count, double *scratch, struct calibration *calibration)
 {
     struct resource_estimate estimate;
@@ -107,7 +107,7 @@ static void calibrate_type(const struct learn_numbers *numbers, struct run_need 
         if (needs[i].ended_at <= needs[i].started_at)
             continue; /* the clock was set: it would count among the runs before it */
         size_t before = count_ended(needs, count, needs[i].started_at);
-        size_t used = MIN(before, numbers->estimate_runs_max);
+        size_t used = MIN(before, constants->estimate_runs_max);
         if (estimate_of_needs(needs + before - used, used, scratch, &estimate) == 0)
             check_run(&needs[i], &estimate, calibration);
     }
@@ -153,7 +153,7 @@ static int calibrate_types(struct calibrator *calibrator, struct run_need *needs
         struct calibration found = {.runs = 0};
         const char *type = calibrator->runs.items[from].job_type;
         to = copy_needs(calibrator, from, needs);
-        calibrate_type(calibrator->numbers, needs, to - from, scratch, &found);
+        calibrate_type(calibrator->constants, needs, to - from, scratch, &found);
         if (!found.runs)
             continue;
         found.job_type = arena_strdup(arena, type);

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "learn/estimate.h"
-#include "learn/numbers.h"
+#include "learn/learn-constants.h"
 #include "model/calibration.h"
 #include "model/run-digest.h"
 
@@ -16,13 +16,13 @@ struct typed_need {
 };
 
 struct calibrator {
-    const struct learn_numbers *numbers;
+    const struct learn_constants *constants;
     struct VEC(struct typed_need) runs;
     const char *last_type; /* consecutive runs often have the same type */
     struct arena arena;
 };
 
-void calibrator_init(struct calibrator *calibrator, const struct learn_numbers *numbers);
+void calibrator_init(struct calibrator *calibrator, const struct learn_constants *constants);
 void calibrator_done(struct calibrator *calibrator);
 
 /* Adds a run. Ignores runs without a type, running runs and lost runs. Returns 0 or -ENOMEM. */

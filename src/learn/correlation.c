@@ -40,7 +40,7 @@ struct group {
 
 struct finder {
     const struct history *history;
-    const struct learn_numbers *numbers;
+    const struct learn_constants *constants;
     struct VEC(struct group) groups;
 };
 
@@ -64,7 +64,7 @@ static bool is_at_least(double value, double bound)
 /* Small groups prove nothing, and a group of all runs has no others to compare with. */
 static int add_group(struct finder *finder, const struct group *group)
 {
-    if (group->own.runs < finder->numbers->group_runs_min || group->own.runs == group->all.runs)
+    if (group->own.runs < finder->constants->group_runs_min || group->own.runs == group->all.runs)
         return 0;
     return VEC_PUSH(&finder->groups, *group);
 }
@@ -136,7 +136,7 @@ static int add_memory(struct finder *finder)
 {
     const struct binning binning = {.figure = FIGURE_MEMORY,
                                     .value = memory_of,
-                                    .bins = finder->numbers->memory_bins,
+                                    .bins = finder->constants->memory_bins,
                                     .count = BINS_MAX,
                                     .label = "a peak RSS of"};
     return add_bins(finder, &binning, describe_bin);
@@ -146,7 +146,7 @@ static int add_durations(struct finder *finder)
 {
     const struct binning binning = {.figure = FIGURE_DURATION,
                                     .value = duration_of,
-                                    .bins = finder->numbers->duration_bins,
+                                    .bins = finder->constants->duration_bins,
                                     .count = BINS_MAX,
                                     .label = "a duration of"};
     return add_bins(finder, &binning, describe_bin);
@@ -199,7 +199,7 @@ static int add_cpu(struct finder *finder)
     for (size_t i = 0; i < QUARTERS; i++)
         bins[i] = (struct bin){numbers[i],
                                i + 1 < QUARTERS
-                                   ? quantile(values, count, finder->numbers->cpu_quantiles[i])
+                                   ? quantile(values, count, finder->constants->cpu_quantiles[i])
                                    : (double)INFINITY};
     const struct binning binning = {
         .figure = FIGURE_CPU, .value = cpu_of, .bins = bins, .count = QUARTERS};
@@ -365,7 +365,7 @@ static const char *describe(const struct group *group, double deviation, struct 
                        group->all.runs);
 }
 
-static int make_tags(const struct group *group, const struct figure_numbers *figure,
+static int make_tags(const struct group *group, const struct figure_constants *figure,
                      const struct correlation *correlation, struct arena *arena,
                      struct text_list *ret)
 {
@@ -391,20 +391,20 @@ static int make_tags(const struct group *group, const struct figure_numbers *fig
 
 /* ---- findings ---- */
 
-static double confidence_of(const struct learn_numbers *numbers, const struct group *group,
+static double confidence_of(const struct learn_constants *constants, const struct group *group,
                             double share, double deviation)
 {
-    const struct figure_numbers *figure = &numbers->figures[group->figure];
+    const struct figure_constants *figure = &constants->figures[group->figure];
 
-    return fmin(figure->confidence_max, numbers->confidence_base +
-                                            numbers->confidence_share_weight * share +
+    return fmin(figure->confidence_max, constants->confidence_base +
+                                            constants->confidence_share_weight * share +
                                             figure->confidence_weight * fabs(deviation));
 }
 
 static int make_correlation(const struct finder *finder, const struct group *group,
                             struct arena *arena, struct correlation *ret)
 {
-    const struct figure_numbers *figure = &finder->numbers->figures[group->figure];
+    const struct figure_constants *figure = &finder->constants->figures[group->figure];
     double rate = rate_of(&group->own), baseline = rate_of(&group->all);
     double share = (double)group->own.runs / (double)group->all.runs;
     struct interval interval =
@@ -423,10 +423,10 @@ static int make_correlation(const struct finder *finder, const struct group *gro
         .baseline_rate = baseline,
         .deviation = rate - baseline,
         .share = share,
-        .confidence = confidence_of(finder->numbers, group, share, rate - baseline),
+        .confidence = confidence_of(finder->constants, group, share, rate - baseline),
         .p_value = group->p,
         .q_value = group->q,
-        .significant = truth_of(group->q <= finder->numbers->significant_q_max),
+        .significant = truth_of(group->q <= finder->constants->significant_q_max),
         .suggested_action = action_for(group, rate - baseline),
     };
     if (!ret->pattern_name || !ret->description || !ret->group)
@@ -450,7 +450,7 @@ static int compare_correlations(const void *a, const void *b)
 static bool deviates(const struct finder *finder, const struct group *group)
 {
     return is_at_least(fabs(rate_of(&group->own) - rate_of(&group->all)),
-                       finder->numbers->deviation_min);
+                       finder->constants->deviation_min);
 }
 
 static int make_list(const struct finder *finder, struct arena *arena, struct correlation_list *ret)
@@ -507,16 +507,20 @@ static int set_verdict(const struct history *history, struct arena *arena,
                                         runs, (long long)needed);
     } else if (failures == 0 || failures == runs) {
         analysis->verdict = VERDICT_ALL_ALIKE;
-        analysis->message = format_text(arena, "%s of %zu runs failed: there is nothing to compare",
-                                        failures ? "all" : "none", runs);
+        analysis->message =
+            format_text(arena, "%s of %zu run%s failed: there is nothing to compare",
+                        failures ? "all" : "none", runs, plural(runs));
+    } else if (!analysis->groups_tested) {
+        analysis->verdict = VERDICT_NOTHING_FOUND;
+        analysis->message = format_text(arena, "too few runs in any group to compare");
     } else if (!analysis->correlations.count) {
         analysis->verdict = VERDICT_NOTHING_FOUND;
         analysis->message = format_text(
             arena,
             "no resource use goes with failure: none of %lld groups of at least %zu runs"
             " fails %.0f points more or less often than all",
-            (long long)analysis->groups_tested, history->numbers->group_runs_min,
-            100 * history->numbers->deviation_min);
+            (long long)analysis->groups_tested, history->constants->group_runs_min,
+            100 * history->constants->deviation_min);
     } else {
         analysis->verdict = VERDICT_FOUND;
         analysis->message =
@@ -537,7 +541,7 @@ static bool can_compare(const struct history *history, int64_t min_sample_size)
 int correlation_find(const struct history *history, int64_t min_sample_size, struct arena *arena,
                      struct analysis *ret)
 {
-    struct finder finder = {.history = history, .numbers = history->numbers};
+    struct finder finder = {.history = history, .constants = history->constants};
     struct analysis analysis = *ret;
     int r = 0;
 
@@ -568,7 +572,7 @@ int correlation_find(const struct history *history, int64_t min_sample_size, str
 /* ---- patterns ---- */
 
 int correlation_patterns(const struct correlation_list *correlations,
-                         const struct learn_numbers *numbers, double now, struct arena *arena,
+                         const struct learn_constants *constants, double now, struct arena *arena,
                          struct pattern_list *ret)
 {
     struct pattern_list list = {
@@ -578,7 +582,7 @@ int correlation_patterns(const struct correlation_list *correlations,
         return -ENOMEM;
     for (size_t i = 0; i < correlations->count; i++) {
         const struct correlation *from = &correlations->items[i];
-        if (!is_at_least(from->confidence, numbers->kept_confidence_min))
+        if (!is_at_least(from->confidence, constants->kept_confidence_min))
             continue;
         list.items[list.count++] = (struct pattern){
             .pattern_type = CORRELATION_PATTERN,

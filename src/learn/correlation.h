@@ -19,5 +19,5 @@ int correlation_find(const struct history *history, int64_t min_sample_size, str
 /* Makes patterns of the correlations with enough confidence, as first seen `now`. They share the
  * texts of the correlations; the list is allocated in `arena`. Returns 0 or -ENOMEM. */
 int correlation_patterns(const struct correlation_list *correlations,
-                         const struct learn_numbers *numbers, double now, struct arena *arena,
+                         const struct learn_constants *constants, double now, struct arena *arena,
                          struct pattern_list *ret);

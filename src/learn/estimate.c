@@ -7,14 +7,14 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "learn/numbers.h"
+#include "learn/learn-constants.h"
 #include "model/cause.h"
 #include "stats/quantile.h"
 
 static bool has_finished(const struct job *run)
 {
     if (run->outcome == OUTCOME_UNKNOWN)
-        return !run->cause || strcmp(run->cause, "lost") != 0;
+        return !job_is_lost(run);
     return run->outcome == OUTCOME_SUCCESS || run->outcome == OUTCOME_FAILURE;
 }
 
@@ -49,6 +49,8 @@ static bool has_oom(const struct process_event_list *chain)
 
 static bool was_killed_for_memory(const struct job *run)
 {
+    /* "OOM" is in every cause that sonde writes. The others are in causes that schedulers report;
+     * the last two are how reports and anomalies of sonde 0.1.0 named an OOM kill. */
     static const char *const words[] = {"OOM", "out of memory", "killed for memory",
                                         "want of memory"};
 
@@ -96,7 +98,7 @@ struct spread {
 static struct spread spread_of(const struct run_need *needs, size_t count, size_t offset,
                                double *values)
 {
-    const struct learn_numbers *numbers = &learn_numbers_default;
+    const struct learn_constants *constants = &learn_constants_default;
     struct spread spread = {
         .low = REAL_UNKNOWN, .usual = REAL_UNKNOWN, .high = REAL_UNKNOWN, .most = REAL_UNKNOWN};
     double bound = REAL_UNKNOWN;
@@ -111,10 +113,10 @@ static struct spread spread_of(const struct run_need *needs, size_t count, size_
             values[spread.count++] = value;
     }
     if (spread.count) {
-        spread.low = quantile(values, spread.count, numbers->percentile_low);
-        spread.usual = quantile(values, spread.count, numbers->percentile_usual);
-        spread.high = quantile(values, spread.count, numbers->percentile_high);
-        spread.most = quantile(values, spread.count, numbers->percentile_most);
+        spread.low = quantile(values, spread.count, constants->percentile_low);
+        spread.usual = quantile(values, spread.count, constants->percentile_usual);
+        spread.high = quantile(values, spread.count, constants->percentile_high);
+        spread.most = quantile(values, spread.count, constants->percentile_most);
     }
     spread.most = fmax(spread.most, bound);
     return spread;
@@ -128,7 +130,7 @@ static double confidence_of(const struct spread *memory)
     if (!memory->count || (range > 0 && memory->usual <= 0))
         return 0;
     double unlikeness = range > 0 ? range / memory->usual : 0;
-    return runs / (runs + learn_numbers_default.estimate_half_runs) / (1 + unlikeness);
+    return runs / (runs + learn_constants_default.estimate_half_runs) / (1 + unlikeness);
 }
 
 /* Sets the sample size and the failure rate. */

@@ -6,9 +6,9 @@
 #include "base/macros.h"
 #include "model/waiting-calls.h"
 
-void history_init(struct history *history, const struct learn_numbers *numbers)
+void history_init(struct history *history, const struct learn_constants *constants)
 {
-    *history = (struct history){.numbers = numbers};
+    *history = (struct history){.constants = constants};
 }
 
 void history_done(struct history *history)
@@ -53,7 +53,7 @@ static int add_calls(struct history *history, const struct job_profile *profile,
             all += calls->items[i].value;
     for (size_t i = 0; i < calls->count && count < RUN_CALLS_MAX; i++) {
         const struct tally *call = &calls->items[i];
-        if (!(call->value * 100 > history->numbers->syscall_share_pct * all) ||
+        if (!(call->value * 100 > history->constants->syscall_share_pct * all) ||
             call_is_waiting(call->name))
             continue;
         int number = find_name(history, &history->calls, CALL_NAMES_MAX, call->name);

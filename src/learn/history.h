@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "learn/numbers.h"
+#include "learn/learn-constants.h"
 #include "model/run-digest.h"
 
 /* At most two system calls can each have more than 35 % of the time. */
@@ -29,7 +29,7 @@ struct past_run {
 struct name_list VEC(const char *);
 
 struct history {
-    const struct learn_numbers *numbers;
+    const struct learn_constants *constants;
     struct VEC(struct past_run) runs; /* with a known outcome */
     size_t failures;
     size_t without_outcome;
@@ -38,7 +38,7 @@ struct history {
     struct arena arena; /* owns the names */
 };
 
-void history_init(struct history *history, const struct learn_numbers *numbers);
+void history_init(struct history *history, const struct learn_constants *constants);
 void history_done(struct history *history);
 
 /* Adds a copy of a run. Running runs are ignored; ended runs without a known outcome are only

@@ -1,12 +1,12 @@
 #include "model/cause.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/human.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "model/process.h"
+#include "model/signal-kind.h"
 
 /* A long chain shows only its first and last links: the origin of the failure and its effect on the
  * run. */
@@ -14,13 +14,6 @@
 #define LAST_SHOWN  2
 /* Bytes of a sender's command line that are shown. */
 #define SENDER_MAX_BYTES 120
-
-/* The processor raises these signals; no process sends them. */
-static bool is_fault(int64_t signal_num)
-{
-    return signal_num == SIGSEGV || signal_num == SIGBUS || signal_num == SIGILL ||
-           signal_num == SIGFPE || signal_num == SIGTRAP || signal_num == SIGSYS;
-}
 
 /* Appends who sent the signal; nothing if the sender is unknown. */
 static void append_sender(const struct process_event *end, struct text *out)
@@ -30,7 +23,7 @@ static void append_sender(const struct process_event *end, struct text *out)
     if (!int_is_known(end->sender_pid))
         return;
     if (end->sender_pid == 0) {
-        bool is_own = is_fault(end->signal_num);
+        bool is_own = signal_is_fault(end->signal_num);
         text_append_string(out, is_own ? ", a fault of its own" : ", sent by the kernel");
         return;
     }
@@ -50,7 +43,7 @@ static void append_kill(const struct process_event *end, struct text *out)
     struct human name;
 
     if (end->event_type == EVENT_OOM) {
-        text_append_string(out, "killed by the kernel for memory (OOM)");
+        text_append_string(out, OOM_KILL_TEXT);
         if (real_is_known(end->peak_rss_mb))
             text_printf(out, " at %s", human_mb(&name, end->peak_rss_mb));
         return;
@@ -115,4 +108,26 @@ void cause_format(const struct process_event_list *chain, char into[static CAUSE
     }
     if (text_error(&out) == 0)
         utf8_clean(into, CAUSE_MAX_BYTES + 1, out.bytes, out.length);
+}
+
+void cause_append_sender_hint(const char *cause, const struct process_event_list *chain,
+                              const char *collector, struct text *out)
+{
+    const struct process_event *first = chain->items;
+    struct human name;
+
+    /* The first link of a chain is the process that failed first. */
+    if (!chain->count || first->event_type != EVENT_KILL || int_is_known(first->sender_pid) ||
+        first->details || !signal_has_sender(first->signal_num) ||
+        !strstr(cause, human_signal(&name, (int)first->signal_num)))
+        return;
+    if (chain->count == 1)
+        text_append_string(out, ", sender unknown");
+    else
+        text_printf(out, "; sender of %s unknown", name.text);
+    /* A run does not record whether a daemon observed it, nor why there was no kernel collector, so
+     * the text names every way to have one. */
+    if (!collector || strcmp(collector, "bpf") != 0)
+        text_append_string(out, " (needs the kernel collector: root with --exact, or a daemon with"
+                                " CAP_BPF and CAP_PERFMON)");
 }

@@ -7,7 +7,12 @@
  * chains. */
 #pragma once
 
+#include "base/text.h"
 #include "model/event.h"
+
+/* How all output states that the kernel killed a process because memory ran out. Stored causes
+ * contain it, and code compares them with causes that it formats again. */
+#define OOM_KILL_TEXT "killed by the kernel for memory (OOM)"
 
 /* The same limit as for a cause that a scheduler reports. */
 #define CAUSE_MAX_BYTES 500
@@ -16,3 +21,9 @@
  * status 2: cc1 (4711) killed by SIGKILL → cc exited 1 → make exited 2". Writes "" for an empty
  * chain, or if memory runs out. */
 void cause_format(const struct process_event_list *chain, char into[static CAUSE_MAX_BYTES + 1]);
+
+/* Appends ", sender unknown" and what is needed to know it, if the cause names a signal whose
+ * sender is unknown, unless processes or the kernel raise such a signal themselves. `collector` is
+ * that of the run. The hint is not part of the stored cause. */
+void cause_append_sender_hint(const char *cause, const struct process_event_list *chain,
+                              const char *collector, struct text *out);

@@ -30,7 +30,7 @@ struct daemon_status {
     const char *collector;
     const char *collector_reason; /* why this collector is used */
     struct text_list exact;       /* figures that are exact with this collector */
-    struct text_list not_exact;   /* figures that are not exact, and why */
+    struct text_list not_exact;   /* figures that are not exact, and how they are found */
     struct int_list tracer_pids;
     const char *strace; /* its path, or why it is not available */
     const char *gpu;

@@ -1,5 +1,8 @@
 #include "model/event.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/macros.h"
 
 static const char *const event_type_names[] = {
@@ -26,9 +29,9 @@ static const struct field process_event_fields[] = {
     FIELD(sender_pid, FIELD_INT, .meaning = "process id of the signal's sender; 0: the kernel"),
     FIELD(sender_command, FIELD_TEXT, .meaning = "the sender's command line"),
     FIELD(cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time over the whole life of the process (exit)"),
+          .meaning = "CPU time over the whole life of the process (exit, kill)"),
     FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "largest RSS of the process (exit)"),
+          .meaning = "largest RSS of the process (exit, kill, oom)"),
     FIELD(run_id, FIELD_TEXT, .meaning = "run of the job"),
     FIELD(count, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "number of equal events of a storm; CPU time is their sum, RSS their largest, "
@@ -39,6 +42,23 @@ static const struct field process_event_fields[] = {
 };
 const struct record process_event_record =
     RECORD_OF(struct process_event, "ProcessEvent", process_event_fields);
+
+const char *event_step_state(const struct process_event *event)
+{
+    static const char *const states[] = {"started", "completed", "failed"};
+    char details[64];
+
+    if ((event->event_type != EVENT_SPAWN && event->event_type != EVENT_EXIT) || !event->details ||
+        !int_is_known(event->sheet_num))
+        return NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+        snprintf(details, sizeof(details), STEP_DETAILS_FORMAT, (long long)event->sheet_num,
+                 states[i]);
+        if (strcmp(event->details, details) == 0)
+            return states[i];
+    }
+    return NULL;
+}
 
 bool event_is_failure(const struct process_event *event)
 {

@@ -9,8 +9,12 @@
 #include "base/uuid.h"
 #include "model/process.h"
 
+#define QUOTE(token)       #token
+#define QUOTE_VALUE(macro) QUOTE(macro)
+#define JOB_ID_MAX_TEXT    QUOTE_VALUE(JOB_ID_MAX_BYTES)
+
 const char *const outcome_names[OUTCOME_COUNT] = {
-    [OUTCOME_UNKNOWN_YET] = NULL,  [OUTCOME_RUNNING] = "running", [OUTCOME_SUCCESS] = "success",
+    [OUTCOME_NONE] = NULL,         [OUTCOME_RUNNING] = "running", [OUTCOME_SUCCESS] = "success",
     [OUTCOME_FAILURE] = "failure", [OUTCOME_UNKNOWN] = "unknown",
 };
 
@@ -58,11 +62,12 @@ static const struct field job_profile_fields[] = {
     FIELD(unique_pid_count, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "number of process ids that were seen"),
     FIELD(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
-          .meaning = "shares of the time in system calls, by name"),
+          .meaning = "shares of the time in system calls, by name, including calls that only wait, "
+                     "which text output omits"),
     FIELD(sheet_metrics, FIELD_KEYED, .record = &sheet_metric_record,
           .meaning = "figures by step number"),
     FIELD(peak_total_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "largest sum of RSS over all processes"),
+          .meaning = "largest sum of the RSS of all processes; shared pages count in each"),
     FIELD(peak_unique_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once"),
     FIELD(wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
@@ -87,8 +92,8 @@ static const struct field job_profile_fields[] = {
     FIELD(oom_count, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "processes killed by the kernel because memory ran out"),
     FIELD(zombie_count, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning =
-              "largest number of zombies at one time that were not reaped between two samples"),
+          .meaning = "largest number of processes at one time that were zombies in two "
+                     "consecutive samples"),
     FIELD(left_running, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "processes that outlived the command"),
     FIELD(num_samples, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of samples"),
@@ -201,7 +206,7 @@ static const struct field run_summary_fields[] = {
     FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "peak RSS of the largest process"),
     FIELD(peak_total_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "largest sum of RSS, with shared pages counted in each process"),
+          .meaning = "largest sum of the RSS of all processes; shared pages count in each"),
     FIELD(peak_unique_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once"),
     FIELD(processes, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of processes"),
@@ -215,7 +220,8 @@ static const struct field run_summary_fields[] = {
     FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "anomalies"),
     FIELD(collector, FIELD_TEXT, .meaning = "collector: bpf or procfs"),
     FIELD(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
-          .meaning = "shares of the time in system calls, by name"),
+          .meaning = "shares of the time in system calls, by name, including calls that only wait, "
+                     "which text output omits"),
     FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT,
           .meaning = "number of system calls, by name"),
     FIELD(syscall_source, FIELD_ENUM, .names = syscall_source_names,
@@ -291,7 +297,7 @@ int job_id_check(const char *job_id, const char **ret_reason)
     if (!length)
         reason = "is empty";
     else if (length > JOB_ID_MAX_BYTES)
-        reason = "is longer than 128 bytes";
+        reason = "is longer than " JOB_ID_MAX_TEXT " bytes";
     else if (strchr(job_id, '~'))
         reason = "contains '~', which names earlier runs (JOB~1)";
     else if (uuid_looks_like(job_id))
@@ -303,6 +309,11 @@ int job_id_check(const char *job_id, const char **ret_reason)
     *ret_reason = reason;
     return -EINVAL;
 }
+
+/* The sizes of the parts of default names, with a NUL: a program, and an argument or a directory.
+ * Together they have about as many bytes as a job id may have. */
+#define PROGRAM_SIZE 64
+#define PART_SIZE    32
 
 static const char *base_name(const char *path)
 {
@@ -316,8 +327,8 @@ static bool is_plain(uint32_t character)
            (character == ' ' || !is_blank(character));
 }
 
-/* Replaces invisible characters and those of `unwanted` by '_', so that job_id_check() accepts the
- * text. */
+/* Replaces invalid bytes, control and invisible characters, blanks other than ' ' and the ASCII
+ * characters of `unwanted` by '_', one for each byte. */
 static void make_plain(char *text, const char *unwanted)
 {
     for (char *at = text; *at;) {
@@ -346,7 +357,7 @@ static void program_name(const char *argv0, char *into, size_t size)
 
 void job_id_format(const char *const *argv, unsigned random16, char *into, size_t size)
 {
-    char program[64];
+    char program[PROGRAM_SIZE];
 
     program_name(argv[0], program, sizeof(program));
     snprintf(into, size, "%s-%04x", program, random16 & 0xFFFF);
@@ -354,7 +365,7 @@ void job_id_format(const char *const *argv, unsigned random16, char *into, size_
 
 void job_type_format(const char *const *argv, const char *cwd, char *into, size_t size)
 {
-    char program[64], word[80] = "", place[80] = "";
+    char program[PROGRAM_SIZE], word[1 + PART_SIZE] = "", place[2 + PART_SIZE] = "";
     const char *first_word = NULL;
 
     program_name(argv[0], program, sizeof(program));
@@ -363,16 +374,16 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
             first_word = argv[i];
     if (first_word) {
         word[0] = ' ';
-        utf8_clean(word + 1, 32, first_word, strlen(first_word));
+        utf8_clean(word + 1, PART_SIZE, first_word, strlen(first_word));
     }
     if (cwd) {
         const char *directory = base_name(cwd);
         place[0] = ' ';
         place[1] = '@';
-        utf8_clean(place + 2, 32, directory, strlen(directory));
+        utf8_clean(place + 2, PART_SIZE, directory, strlen(directory));
     }
 
-    char joined[256];
+    char joined[sizeof(program) + sizeof(word) + sizeof(place)];
     snprintf(joined, sizeof(joined), "%s%s%s", program, word, place);
     make_plain(joined, "~");
     size_t length =
@@ -384,6 +395,11 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
 const char *outcome_name(int outcome)
 {
     return outcome_names[outcome];
+}
+
+bool job_is_lost(const struct job *job)
+{
+    return job->outcome == OUTCOME_UNKNOWN && job->cause && strcmp(job->cause, CAUSE_LOST) == 0;
 }
 
 double job_duration_seconds(const struct job *job)

@@ -11,11 +11,11 @@
 #define JOB_ID_NUMBERED_MAX_BYTES (JOB_ID_MAX_BYTES + 8)
 
 enum outcome {
-    OUTCOME_UNKNOWN_YET, /* null */
+    OUTCOME_NONE, /* null: none is recorded */
     OUTCOME_RUNNING,
     OUTCOME_SUCCESS,
     OUTCOME_FAILURE,
-    OUTCOME_UNKNOWN,
+    OUTCOME_UNKNOWN, /* the run has ended; how is not known */
     OUTCOME_COUNT,
 };
 
@@ -183,6 +183,9 @@ struct job_list LIST(struct job);
 struct memory_point_list LIST(struct memory_point);
 struct sheet_list LIST(struct sheet);
 
+/* The cause of a run that ended with its monitor, which could not report its outcome. Stored. */
+#define CAUSE_LOST "lost"
+
 extern const struct record job_record;
 extern const struct record job_profile_record;
 extern const struct record sheet_record;
@@ -202,6 +205,9 @@ void job_type_format(const char *const *argv, const char *cwd, char *into, size_
 void job_id_format(const char *const *argv, unsigned random16, char *into, size_t size);
 
 const char *outcome_name(int outcome);
+
+/* Returns whether the outcome is unknown because the monitor of the run died first. */
+bool job_is_lost(const struct job *job);
 
 /* Returns the wall time of a run, from the monotonic clock if it was measured. */
 double job_duration_seconds(const struct job *job);

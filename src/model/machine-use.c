@@ -1,21 +1,21 @@
 #include "model/machine-use.h"
 
-#define SPAN(unit_, resolution_)                                                                   \
+#define USE_RANGE(unit_, resolution_)                                                              \
     {                                                                                              \
-        FIELD_OF(struct span, min, FIELD_REAL, .unit = (unit_), .resolution = (resolution_),       \
+        FIELD_OF(struct use_range, min, FIELD_REAL, .unit = (unit_), .resolution = (resolution_),  \
                  .meaning = "the smallest"),                                                       \
-            FIELD_OF(struct span, mean, FIELD_REAL, .unit = (unit_), .resolution = (resolution_),  \
-                     .meaning = "the mean"),                                                       \
-            FIELD_OF(struct span, max, FIELD_REAL, .unit = (unit_), .resolution = (resolution_),   \
-                     .meaning = "the largest"),                                                    \
+            FIELD_OF(struct use_range, mean, FIELD_REAL, .unit = (unit_),                          \
+                     .resolution = (resolution_), .meaning = "the mean"),                          \
+            FIELD_OF(struct use_range, max, FIELD_REAL, .unit = (unit_),                           \
+                     .resolution = (resolution_), .meaning = "the largest"),                       \
     }
 
-static const struct field percent_fields[] = SPAN(UNIT_PERCENT, 0.01);
-static const struct field mb_fields[] = SPAN(UNIT_MB, 0.001);
-static const struct field load_fields[] = SPAN(UNIT_NONE, 0.01);
-static const struct record percent_record = RECORD_OF(struct span, "Span", percent_fields);
-static const struct record mb_record = RECORD_OF(struct span, "Span", mb_fields);
-static const struct record load_record = RECORD_OF(struct span, "Span", load_fields);
+static const struct field percent_fields[] = USE_RANGE(UNIT_PERCENT, 0.01);
+static const struct field mb_fields[] = USE_RANGE(UNIT_MB, 0.001);
+static const struct field load_fields[] = USE_RANGE(UNIT_NONE, 0.01);
+static const struct record percent_record = RECORD_OF(struct use_range, "UseRange", percent_fields);
+static const struct record mb_record = RECORD_OF(struct use_range, "UseRange", mb_fields);
+static const struct record load_record = RECORD_OF(struct use_range, "UseRange", load_fields);
 
 static const struct field process_use_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct process_use, member, type, __VA_ARGS__)

@@ -3,7 +3,7 @@
 
 #include "model/field.h"
 
-struct span {
+struct use_range {
     double min;
     double mean;
     double max;
@@ -25,9 +25,9 @@ struct machine_use {
     int64_t samples;
     double system_memory_total_mb;
     double cpu_count;
-    struct span system_cpu_percent;
-    struct span system_memory_used_mb;
-    struct span load_avg_1;
+    struct use_range system_cpu_percent;
+    struct use_range system_memory_used_mb;
+    struct use_range load_avg_1;
     int64_t max_zombies;
     struct tally_list event_counts;    /* by event type */
     struct process_use_list processes; /* those with the most CPU time, and with the most memory */

@@ -7,7 +7,7 @@ static const struct field resource_sample_fields[] = {
     FIELD(cpu_percent, FIELD_REAL, .unit = UNIT_PERCENT, .origin = "CPU clock",
           .meaning = "CPU use since the previous sample"),
     FIELD(rss_mb, FIELD_REAL, .unit = UNIT_MB, .origin = "statm",
-          .meaning = "memory in RAM, summed over all processes"),
+          .meaning = "RSS, summed over all processes"),
     FIELD(gpu_util, FIELD_REAL, .unit = UNIT_PERCENT, .origin = "GPU source",
           .meaning = "share of time in which the GPU was busy"),
     FIELD(gpu_mem_mb, FIELD_REAL, .unit = UNIT_MB, .origin = "GPU source",
@@ -24,8 +24,7 @@ const struct record resource_sample_record =
 static const struct field resource_summary_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct sonde_summary, member, type, __VA_ARGS__)
     FIELD(peak_rss_mb, FIELD_REAL, .required = true, .unit = UNIT_MB, .origin = "statm, status",
-          .meaning =
-              "largest memory in RAM; the kernel's high-water mark, if it rose during the run"),
+          .meaning = "largest RSS; the kernel's high-water mark, if it rose during the run"),
     FIELD(mean_rss_mb, FIELD_REAL, .required = true, .unit = UNIT_MB, .origin = "statm",
           .meaning = "mean over all samples"),
     FIELD(peak_gpu_mem_mb, FIELD_REAL, .key_required = true, .unit = UNIT_MB,

@@ -10,6 +10,7 @@ static const char *const waiting_calls[] = {
     "ppoll",        "select",          "pselect6",        "epoll_wait",   "epoll_pwait",
     "epoll_pwait2", "nanosleep",       "clock_nanosleep", "pause",        "rt_sigsuspend",
     "sigsuspend",   "rt_sigtimedwait", "restart_syscall", "io_getevents", "io_pgetevents",
+    "vfork",
 };
 
 bool call_is_waiting(const char *name)

@@ -1,10 +1,9 @@
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/macros.h"
 #include "learn/estimate.h"
-#include "learn/numbers.h"
+#include "learn/learn-constants.h"
 #include "query/query.h"
 
 /* Reads up to the total limit of runs for each outcome, so that running and lost runs do not
@@ -21,15 +20,11 @@ static int read_finished(struct store_reader *reader, const char *job_type, int6
     for (size_t i = 0; i < ARRAY_SIZE(outcomes) && r == 0; i++) {
         filter.outcome = outcomes[i];
         /* No limit: lost runs are removed only after reading. */
-        filter.limit = outcomes[i] == OUTCOME_UNKNOWN ? 0 : learn_numbers_default.estimate_runs_max;
+        filter.limit =
+            outcomes[i] == OUTCOME_UNKNOWN ? 0 : learn_constants_default.estimate_runs_max;
         r = store_read_jobs(reader, &filter, arena, &lists[i]);
     }
     return r;
-}
-
-static bool was_lost(const struct job *job)
-{
-    return job->outcome == OUTCOME_UNKNOWN && job->cause && strcmp(job->cause, "lost") == 0;
 }
 
 static int compare_latest_first(const void *a, const void *b)
@@ -52,9 +47,9 @@ int query_estimate(struct store_reader *reader, const char *job_type, int64_t ui
         return -ENOMEM;
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         for (size_t k = 0; k < lists[i].count; k++)
-            if (!was_lost(&lists[i].items[k]))
+            if (!job_is_lost(&lists[i].items[k]))
                 runs.items[runs.count++] = lists[i].items[k];
     qsort(runs.items, runs.count, sizeof(*runs.items), compare_latest_first);
-    runs.count = MIN(runs.count, learn_numbers_default.estimate_runs_max);
+    runs.count = MIN(runs.count, learn_constants_default.estimate_runs_max);
     return estimate_make(&runs, ret);
 }

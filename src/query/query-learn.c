@@ -6,7 +6,7 @@
 #include "learn/correlation.h"
 #include "query/query.h"
 
-static const struct learn_numbers *const numbers = &learn_numbers_default;
+static const struct learn_constants *const constants = &learn_constants_default;
 
 /* ---- correlations ---- */
 
@@ -24,13 +24,13 @@ static int read_history(struct store_reader *reader, const struct analysis_reque
         .job_type = request->job_type,
         .uid = request->uid,
         .with_details = true,
-        .limit = numbers->runs_max + 1,
+        .limit = constants->runs_max + 1,
     };
 
     int r = store_visit_digests(reader, &filter, add_run, history);
     if (r == 0)
         analysis->runs_left_out =
-            history->runs.count + history->without_outcome > numbers->runs_max ? INT_UNKNOWN : 0;
+            history->runs.count + history->without_outcome > constants->runs_max ? INT_UNKNOWN : 0;
     return r;
 }
 
@@ -94,13 +94,13 @@ int query_analysis(struct store_reader *reader, const struct analysis_request *r
 
     record_init(&analysis_record, &analysis);
     analysis.as_of = request->now;
-    analysis.since = request->now - numbers->lookback_seconds;
-    history_init(&history, numbers);
+    analysis.since = request->now - constants->lookback_seconds;
+    history_init(&history, constants);
     int r = read_history(reader, request, &history, &analysis);
     if (r == 0)
         r = correlation_find(&history, request->min_sample_size, arena, &analysis);
     if (r == 0)
-        r = correlation_patterns(&analysis.correlations, numbers, request->now, arena,
+        r = correlation_patterns(&analysis.correlations, constants, request->now, arena,
                                  &renewal.patterns);
     /* Stored patterns derive from the runs of all users: a request for one user must not get them.
      */
@@ -132,11 +132,11 @@ int query_calibration(struct store_reader *reader, const char *job_type, int64_t
         .job_type = job_type,
         .uid = uid,
         .with_chain = true,
-        .limit = numbers->calibration_runs_max,
+        .limit = constants->calibration_runs_max,
     };
     _cleanup_calibrator_ struct calibrator calibrator;
 
-    calibrator_init(&calibrator, numbers);
+    calibrator_init(&calibrator, constants);
     int r = store_visit_digests(reader, &filter, add_need, &calibrator);
     return r < 0 ? r : calibrator_make(&calibrator, arena, ret);
 }

@@ -19,8 +19,8 @@ static void append_counts(const struct analysis *analysis, struct text *out)
 {
     struct human runs, failures, without;
 
-    text_printf(out, "%s runs ended with a known outcome in the last %.0f days",
-                figure_count(&runs, analysis->runs),
+    text_printf(out, "%s run%s ended with a known outcome in the last %.0f days",
+                figure_count(&runs, analysis->runs), analysis->runs == 1 ? "" : "s",
                 (analysis->as_of - analysis->since) / DAY_SECONDS);
     if (analysis->runs > 0)
         text_printf(out, ", %s failed (%.0f %%)", figure_count(&failures, analysis->failures),

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/macros.h"
+#include "model/cause.h"
 #include "report/figures.h"
 #include "report/profile-figures.h"
 #include "report/table.h"
@@ -20,7 +21,7 @@ static void append_type(const char *job_type, const struct resource_estimate *es
     text_printf(out, ": estimated from %s finished run%s",
                 figure_count(&runs, estimate->sample_size), estimate->sample_size == 1 ? "" : "s");
     if (!estimate->sample_size)
-        text_append_string(out, ", because all runs were killed for memory");
+        text_append_string(out, ", because all runs were " OOM_KILL_TEXT);
     if (real_is_known(estimate->failure_rate))
         text_printf(out, "; %.0f %% of all runs failed", 100 * estimate->failure_rate);
     text_append_char(out, '\n');

@@ -28,8 +28,20 @@ const char *event_line_label(const struct event_line *line)
     case EVENT_LINE_GAP: return "gap";
     case EVENT_LINE_JOB: return "job";
     case EVENT_LINE_SHEET: return "step";
+    case EVENT_LINE_PROCESS: return event_label(&line->process);
     default: return last_word(line->event);
     }
+}
+
+const char *event_line_name(const struct event_line *line)
+{
+    const char *state = line->kind == EVENT_LINE_PROCESS ? event_step_state(&line->process) : NULL;
+
+    if (!state)
+        return line->event;
+    return strcmp(state, "started") == 0     ? "sheet.started"
+           : strcmp(state, "completed") == 0 ? "sheet.completed"
+                                             : "sheet.failed";
 }
 
 static enum tint job_event_tint(const struct event_line *line)
@@ -134,13 +146,10 @@ static void format_job(const struct event_line *line, struct text *out)
     }
 }
 
-/* "3 failed, exit status 1 (compile)". */
+/* "3 failed, status 1 (compile)". */
 static void format_sheet(const struct event_line *line, struct text *out)
 {
-    if (int_is_known(line->sheet_num))
-        text_printf(out, "%lld ", (long long)line->sheet_num);
-    style_visible(last_word(line->event), out);
-    format_end(&line->job, out);
+    step_format(line->sheet_num, last_word(line->event), line->job.exit_code, out);
     if (line->job.name) {
         text_append_string(out, " (");
         style_visible(line->job.name, out);

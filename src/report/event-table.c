@@ -1,7 +1,9 @@
 #include "report/event-table.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "model/process.h"
 #include "report/figures.h"
 #include "report/table.h"
 
@@ -21,8 +23,23 @@ static const char *name_of(const struct record *record, const char *field, int v
     return field_enum_name(record_find(record, field), value);
 }
 
+const char *event_label(const struct process_event *event)
+{
+    const char *name = name_of(&process_event_record, "event_type", event->event_type);
+
+    if (event_step_state(event))
+        return "step";
+    return name ? name : "event";
+}
+
 enum tint event_tint(const struct process_event *event)
 {
+    const char *state = event_step_state(event);
+
+    if (state)
+        return strcmp(state, "failed") == 0      ? TINT_BAD
+               : strcmp(state, "completed") == 0 ? TINT_GOOD
+                                                 : TINT_BOLD;
     if (event->event_type == EVENT_OOM || event_is_failure(event))
         return TINT_BAD;
     return event->event_type == EVENT_SIGNAL ? TINT_DOUBTFUL : TINT_NONE;
@@ -37,6 +54,7 @@ static void append_part(struct text *out, const char *part)
 
 static void append_sender(const struct process_event *event, struct text *out)
 {
+    char program[PROGRAM_MAX_BYTES + 1];
     struct human pid;
 
     if (!int_is_known(event->sender_pid) && !event->sender_command)
@@ -47,9 +65,10 @@ static void append_sender(const struct process_event *event, struct text *out)
         text_printf(out, " from pid %s", figure_pid(&pid, event->sender_pid));
     else
         text_append_string(out, " from");
-    if (event->sender_command) {
+    /* Only the program: whole command lines would make each row of a table too wide. */
+    if (event->sender_command && command_program(event->sender_command, program)) {
         text_append_string(out, " (");
-        style_visible(event->sender_command, out);
+        style_visible(program, out);
         text_append_char(out, ')');
     }
 }
@@ -65,10 +84,24 @@ static void append_storm(const struct process_event *event, struct text *out)
                     figure_duration(&length, event->timestamp - event->first_timestamp));
 }
 
+void step_format(int64_t number, const char *state, int64_t exit_code, struct text *out)
+{
+    if (int_is_known(number))
+        text_printf(out, "%lld ", (long long)number);
+    style_visible(state, out);
+    if (int_is_known(exit_code) && exit_code != 0)
+        text_printf(out, ", status %lld", (long long)exit_code);
+}
+
 void event_format(const struct process_event *event, struct text *out)
 {
+    const char *step_state = event_step_state(event);
     struct human figure;
 
+    if (step_state) {
+        step_format(event->sheet_num, step_state, event->exit_code, out);
+        return;
+    }
     if (int_is_known(event->count))
         append_storm(event, out);
     if (int_is_known(event->signal_num)) {
@@ -97,8 +130,7 @@ static void add_event(const struct process_event *event, const struct event_tabl
     struct human time, pid;
 
     table_add(table, figure_clock_ms(&time, event->timestamp, options->day));
-    table_add_tinted(table, event_tint(event),
-                     name_of(&process_event_record, "event_type", event->event_type));
+    table_add_tinted(table, event_tint(event), event_label(event));
     table_add(table, figure_pid(&pid, event->pid));
     table_add(table, options->without_job ? NULL : event->job_id);
     event_format(event, &details);

@@ -22,10 +22,14 @@ void anomaly_table_format(const struct anomaly_list *anomalies,
 void gap_table_format(const struct gap_list *gaps, const struct event_table_options *options,
                       const struct report_style *style, struct text *out);
 
-/* Writes the details of one event into an empty buffer: "status 2, CPU 1.20 s, 12.0 MB peak",
- * "SIGKILL from pid 812 (timeout 5)". */
-void event_format(const struct process_event *event, struct text *out);
+/* Return an event in one word ("exit", "step") and its colour. */
+const char *event_label(const struct process_event *event);
 enum tint event_tint(const struct process_event *event);
+/* Writes the details of one event into an empty buffer: "status 2, CPU 1.20 s, 12.0 MB peak",
+ * "SIGKILL from pid 812 (timeout)". */
+void event_format(const struct process_event *event, struct text *out);
+/* Appends what happened to a step: "2 failed, status 3". */
+void step_format(int64_t number, const char *state, int64_t exit_code, struct text *out);
 /* Writes what one gap means: "12.0 s not sampled: the machine was suspended". */
 void gap_format(const struct gap *gap, struct text *out);
 /* Returns the last `max` gaps of a list, whose items it shares. */

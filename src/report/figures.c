@@ -62,6 +62,14 @@ const char *figure_percent(struct human *buffer, double percent)
     return buffer->text;
 }
 
+const char *figure_cores(struct human *buffer, double cpu_percent)
+{
+    if (!real_is_known(cpu_percent))
+        return strcpy(buffer->text, "-");
+    snprintf(buffer->text, sizeof(buffer->text), "%.2f cores", cpu_percent / 100);
+    return buffer->text;
+}
+
 const char *figure_pid(struct human *buffer, int64_t pid)
 {
     if (pid <= 0)

@@ -18,7 +18,8 @@ const char *figure_tally(struct human *buffer,
                          double count); /* a count that is stored as a double */
 const char *figure_bytes(struct human *buffer, int64_t bytes);
 const char *figure_percent(struct human *buffer, double percent);
-const char *figure_pid(struct human *buffer, int64_t pid); /* "-" for 0 */
+const char *figure_cores(struct human *buffer, double cpu_percent); /* "0.43 cores" for 43 % */
+const char *figure_pid(struct human *buffer, int64_t pid);          /* "-" for 0 */
 
 /* "SIGTERM", or "signal 42". */
 const char *figure_signal(struct human *buffer, int64_t number);

@@ -38,12 +38,12 @@ static void append_cause(const struct job *job, struct text *out)
 {
     struct human name;
 
-    if (job->cause && strcmp(job->cause, "lost") == 0) {
-        text_append_string(out, ", lost: outcome unknown, because its monitor died first");
+    if (job_is_lost(job)) {
+        text_append_string(out, ", because its monitor died first");
     } else if (job->cause) {
         text_append_string(out, ", ");
         style_visible(job->cause, out);
-        unknown_sender_format(job->cause, &job->chain, job->profile.collector, out);
+        cause_append_sender_hint(job->cause, &job->chain, job->profile.collector, out);
     } else if (int_is_known(job->signal_num)) {
         text_printf(out, ", killed by %s", figure_signal(&name, job->signal_num));
     } else if (int_is_known(job->exit_code) && job->exit_code != 0) {
@@ -81,8 +81,7 @@ static void append_oom(const struct job_report *report, struct text *out)
         if (event->event_type != EVENT_OOM)
             continue;
         style_label("OOM", out);
-        text_printf(out,
-                    "pid %s killed for memory by the kernel at %s: ", figure_pid(&pid, event->pid),
+        text_printf(out, "pid %s " OOM_KILL_TEXT " at %s: ", figure_pid(&pid, event->pid),
                     figure_clock_ms(&time, event->timestamp, report->job.started_at));
         style_visible(event->command, out);
         if (event->details) {
@@ -216,7 +215,7 @@ static void append_problems(const struct job_profile *profile, struct text *out)
         const char *label;
         const char *meaning;
     } lines[] = {
-        {profile->oom_count, "OOM kills", "killed by the kernel for memory"},
+        {profile->oom_count, "OOM kills", OOM_KILL_TEXT},
         {profile->signal_count, "signals", "that did not end a process"},
         {profile->zombie_count, "zombies", "at one time at most"},
     };
@@ -230,21 +229,26 @@ static void append_problems(const struct job_profile *profile, struct text *out)
     }
 }
 
-/* A smaller amount is shown as 0.0 MB. */
-#define IO_MIN_BYTES (0.05 * BYTES_PER_MB)
-
-/* Appends the I/O, whose figures are lower bounds: I/O after the last sample of a process is not
- * counted. Omitted if nothing, or too little to show, was read or written. */
+/* "≥ 3.0 MB read, ≥ 1.2 MB written", without the parts that are too small to show. */
 static void append_io(const struct job_profile *profile, struct text *out)
 {
-    struct human read, written;
+    size_t count;
+    const struct profile_figure *figures = profile_figures(&count);
+    bool is_first = true;
 
-    if ((double)profile->read_bytes < IO_MIN_BYTES && (double)profile->write_bytes < IO_MIN_BYTES)
-        return;
-    style_label("I/O", out);
-    text_printf(out, "%s%s read, %s%s written\n", profile->read_bytes < 0 ? "" : "≥ ",
-                figure_bytes(&read, profile->read_bytes), profile->write_bytes < 0 ? "" : "≥ ",
-                figure_bytes(&written, profile->write_bytes));
+    for (size_t i = 0; i < count; i++) {
+        if (figures[i].unit != PROFILE_BYTES ||
+            profile_figure_is_zero(&figures[i], profile_figure_value(&figures[i], profile)))
+            continue;
+        if (is_first)
+            style_label("I/O", out);
+        text_append_string(out, is_first ? "" : ", ");
+        profile_figure_append(&figures[i], profile, out);
+        text_printf(out, " %s", figures[i].title);
+        is_first = false;
+    }
+    if (!is_first)
+        text_append_char(out, '\n');
 }
 
 static void append_samples(const struct job_profile *profile, struct text *out)
@@ -277,7 +281,7 @@ static void append_resources(const struct job_profile *profile, struct text *out
     style_label("CPU", out);
     run_figures_format_cpu(&figures, out);
     if (real_is_known(profile->max_cpu_pct))
-        text_printf(out, ", at most %s", figure_percent(&figure, profile->max_cpu_pct));
+        text_printf(out, ", peak %s", figure_cores(&figure, profile->max_cpu_pct));
     text_append_char(out, '\n');
     style_line("wall", figure_duration(&figure, profile->wall_seconds), out);
     append_processes(profile, out);
@@ -298,7 +302,7 @@ static void append_sheets(const struct job_report *report, const struct report_s
         {.title = "OUTCOME"},
         {.title = "WALL", .is_figure = true, .drop_rank = 3},
         {.title = "CPU", .is_figure = true, .drop_rank = 2},
-        {.title = "MAX CPU", .is_figure = true, .drop_rank = 1},
+        {.title = "PEAK CPU", .is_figure = true, .drop_rank = 1},
         {.title = "LARGEST", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
@@ -311,7 +315,7 @@ static void append_sheets(const struct job_report *report, const struct report_s
         table_add_tinted(&table, outcome_tint(sheet->outcome), outcome_name(sheet->outcome));
         table_add(&table, figure_duration(&figure, sheet_wall_seconds(sheet, report->as_of)));
         table_add(&table, figure_duration(&figure, sheet->cpu_seconds));
-        table_add(&table, figure_percent(&figure, sheet->max_cpu_pct));
+        table_add(&table, figure_cores(&figure, sheet->max_cpu_pct));
         table_add(&table, human_mb(&figure, sheet->peak_rss_mb));
     }
     if (!report->sheets.count)

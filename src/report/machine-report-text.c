@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "model/cause.h"
 #include "report/event-table.h"
 #include "report/figures.h"
 #include "report/job-table.h"
@@ -68,15 +69,15 @@ static const char *figure_load(struct human *buffer, double value)
     return buffer->text;
 }
 
-static void add_figure(struct table *table, const char *name, const struct span *span,
+static void add_figure(struct table *table, const char *name, const struct use_range *range,
                        figure_fn *figure, const char *total)
 {
     struct human buffer;
 
     table_add(table, name);
-    table_add(table, figure(&buffer, span->min));
-    table_add(table, figure(&buffer, span->mean));
-    table_add(table, figure(&buffer, span->max));
+    table_add(table, figure(&buffer, range->min));
+    table_add(table, figure(&buffer, range->mean));
+    table_add(table, figure(&buffer, range->max));
     table_add(table, total);
 }
 
@@ -177,7 +178,7 @@ static void append_all_events(const struct machine_report *report, const struct 
     const struct gap_list gaps = gap_list_latest(&report->gaps, ROWS_SHOWN);
 
     if (report->oom_kills.count) {
-        append_heading(style, "killed by the kernel for memory", false, out);
+        append_heading(style, OOM_KILL_TEXT, false, out);
         event_table_format(&report->oom_kills, &options, style, out);
     }
     if (report->events.count) {

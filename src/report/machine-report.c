@@ -17,7 +17,7 @@ static const struct field fields[] = {
     FIELD(events_left_out, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "number of older events that are not listed; null: at least one"),
     FIELD(oom_kills, FIELD_RECORDS, .record = &process_event_record,
-          .meaning = "the latest processes that the kernel killed for memory, in jobs and outside"),
+          .meaning = "the latest OOM kills, in jobs and outside"),
     FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "anomalies in the span"),
     FIELD(gaps, FIELD_RECORDS, .record = &gap_record,
           .meaning = "periods that were not sampled, and data that was not stored"),

@@ -115,11 +115,16 @@ static void append_figures(const struct run_diff *diff, const struct report_styl
         double left = profile_figure_value(&figures[i], &diff->left.profile);
         double right = profile_figure_value(&figures[i], &diff->right.profile);
         _cleanup_text_ struct text left_cell = {0}, right_cell = {0}, difference = {0};
-        if (!(left > 0) && !(right > 0)) /* 0 or unknown in both runs */
+        struct human left_text, right_text;
+        if (profile_figure_is_zero(&figures[i], left) && profile_figure_is_zero(&figures[i], right))
             continue;
         profile_figure_append(&figures[i], &diff->left.profile, &left_cell);
         profile_figure_append(&figures[i], &diff->right.profile, &right_cell);
-        difference_append(right, left, &difference);
+        if (strcmp(profile_figure_format(&figures[i], &left_text, left),
+                   profile_figure_format(&figures[i], &right_text, right)) == 0)
+            text_append_string(&difference, "same");
+        else
+            difference_append(right, left, &difference);
         table_add(&table, figures[i].title);
         table_add_text(&table, TINT_NONE, &left_cell);
         table_add_text(&table, TINT_NONE, &right_cell);
@@ -137,10 +142,10 @@ static void append_sheets(const struct run_diff *diff, const struct report_style
         {.title = "NAME", .is_optional = true, .cut_to = 12},
         {.title = "LEFT"},
         {.title = "RIGHT"},
-        {.title = "WALL", .is_figure = true, .drop_rank = 1},
-        {.title = "WALL", .is_figure = true, .drop_rank = 1},
-        {.title = "LARGEST", .is_figure = true},
-        {.title = "LARGEST", .is_figure = true},
+        {.title = "WALL LEFT", .is_figure = true, .drop_rank = 1},
+        {.title = "WALL RIGHT", .is_figure = true, .drop_rank = 1},
+        {.title = "LARGEST LEFT", .is_figure = true},
+        {.title = "LARGEST RIGHT", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
 

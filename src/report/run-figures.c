@@ -1,8 +1,5 @@
 #include "report/run-figures.h"
 
-#include <signal.h>
-#include <string.h>
-
 #include "report/figures.h"
 #include "report/profile-figures.h"
 #include "report/style.h"
@@ -25,32 +22,6 @@ struct run_figures run_figures_of_summary(const struct run_summary *summary)
 struct run_figures run_figures_of_profile(const struct job_profile *profile)
 {
     return (struct run_figures)FIGURES_OF(profile, total_cpu_seconds, process_spawn_count);
-}
-
-/* Whether only another process sends such a signal: the process and the kernel do not raise it. */
-static bool is_sent_by_others(int64_t signal_num)
-{
-    return signal_num == SIGKILL || signal_num == SIGTERM || signal_num == SIGINT ||
-           signal_num == SIGHUP || signal_num == SIGQUIT;
-}
-
-void unknown_sender_format(const char *cause, const struct process_event_list *chain,
-                           const char *collector, struct text *out)
-{
-    const struct process_event *first = chain->items;
-    struct human name;
-
-    /* The first link of a chain is the process that failed first. */
-    if (!chain->count || first->event_type != EVENT_KILL || int_is_known(first->sender_pid) ||
-        first->details || !is_sent_by_others(first->signal_num) ||
-        !strstr(cause, human_signal(&name, (int)first->signal_num)))
-        return;
-    if (chain->count == 1)
-        text_append_string(out, ", sender unknown");
-    else
-        text_printf(out, "; sender of %s unknown", name.text);
-    if (!collector || strcmp(collector, "bpf") != 0)
-        text_append_string(out, " (needs root or a daemon)");
 }
 
 void run_figures_format_cpu(const struct run_figures *figures, struct text *out)

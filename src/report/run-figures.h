@@ -19,12 +19,6 @@ struct run_figures {
 struct run_figures run_figures_of_summary(const struct run_summary *summary);
 struct run_figures run_figures_of_profile(const struct job_profile *profile);
 
-/* Appends ", sender unknown (needs root or a daemon)" if the cause names a signal whose sender is
- * unknown, unless processes or the kernel raise such a signal themselves. This is not part of the
- * stored cause. */
-void unknown_sender_format(const char *cause, const struct process_event_list *chain,
-                           const char *collector, struct text *out);
-
 /* Append the value of the line "CPU" or "memory", without the label and without the last newline.
  */
 void run_figures_format_cpu(const struct run_figures *figures, struct text *out);

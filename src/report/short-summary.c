@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "model/cause.h"
 #include "model/process.h"
 #include "report/figures.h"
 #include "report/hotspots.h"
@@ -22,7 +23,7 @@ static void format_outcome(const struct run_summary *summary, struct text *out)
     if (summary->cause) {
         text_append_string(out, ", ");
         style_visible(summary->cause, out);
-        unknown_sender_format(summary->cause, &summary->chain, summary->collector, out);
+        cause_append_sender_hint(summary->cause, &summary->chain, summary->collector, out);
     }
     text_append_char(out, '\n');
 }

@@ -124,8 +124,8 @@ static int add_possible_oom(const struct run_facts *facts, struct arena *arena,
         int_is_known(first->sender_pid) || first->details)
         return 0;
     snprintf(text, sizeof(text),
-             "perhaps out of memory: the kernel made %lld OOM kills during the run",
-             (long long)facts->oom_kills);
+             "perhaps out of memory: the kernel made %lld OOM kill%s during the run",
+             (long long)facts->oom_kills, facts->oom_kills == 1 ? "" : "s");
     first->details = arena_strdup(arena, text);
     return first->details ? 0 : -ENOMEM;
 }

@@ -5,13 +5,13 @@
 #include "store/rows.h"
 
 /* A one-minute average weighs as much as the samples that it replaces. */
-#define SPAN(column)                                                                               \
+#define USE_RANGE(column)                                                                          \
     " min(" column "), sum(" column " * resolution_seconds) /"                                     \
     " sum(CASE WHEN " column " IS NOT NULL THEN resolution_seconds END), max(" column "),"
 
 static const char figures_sql[] =
     "SELECT min(timestamp), max(timestamp), count(*), max(system_memory_total_mb),"
-    " max(cpu_count)," SPAN("system_cpu_percent") SPAN("system_memory_used_mb") SPAN(
+    " max(cpu_count)," USE_RANGE("system_cpu_percent") USE_RANGE("system_memory_used_mb") USE_RANGE(
         "load_avg_1") " max(zombie_count) FROM snapshots WHERE timestamp >= ?1 AND timestamp <= ?2";
 
 /* A minute of folded events that is partly in the range counts whole. */
@@ -81,11 +81,11 @@ static int prepare(struct database *database, const char *sql, double since, dou
     return r;
 }
 
-static struct span read_span(sqlite3_stmt *row, int at)
+static struct use_range read_range(sqlite3_stmt *row, int at)
 {
-    return (struct span){.min = row_read_real(row, at),
-                         .mean = row_read_real(row, at + 1),
-                         .max = row_read_real(row, at + 2)};
+    return (struct use_range){.min = row_read_real(row, at),
+                              .mean = row_read_real(row, at + 1),
+                              .max = row_read_real(row, at + 2)};
 }
 
 static int read_figures(struct database *database, double since, double until,
@@ -102,9 +102,9 @@ static int read_figures(struct database *database, double since, double until,
         ret->samples = row_read_int(query, 2);
         ret->system_memory_total_mb = row_read_real(query, 3);
         ret->cpu_count = row_read_real(query, 4);
-        ret->system_cpu_percent = read_span(query, 5);
-        ret->system_memory_used_mb = read_span(query, 8);
-        ret->load_avg_1 = read_span(query, 11);
+        ret->system_cpu_percent = read_range(query, 5);
+        ret->system_memory_used_mb = read_range(query, 8);
+        ret->load_avg_1 = read_range(query, 11);
         ret->max_zombies = row_read_int(query, 14);
     }
     sqlite3_finalize(query);

@@ -137,7 +137,7 @@ static bool is_orphaned(struct candidate *candidate, int lock_fd)
     if (session_is_alive(lock_fd, candidate->session))
         return false;
     job->outcome = OUTCOME_UNKNOWN;
-    job->cause = "lost";
+    job->cause = CAUSE_LOST;
     return true;
 }
 

@@ -144,7 +144,7 @@ static void mark_lost(struct store_reader *reader, int64_t session, struct job *
     if (job->outcome != OUTCOME_RUNNING || is_alive(reader, session))
         return;
     job->outcome = OUTCOME_UNKNOWN;
-    job->cause = "lost";
+    job->cause = CAUSE_LOST;
 }
 
 static int read_job(void *context, sqlite3_stmt *row, struct arena *arena, void *item)

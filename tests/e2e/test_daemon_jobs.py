@@ -105,6 +105,14 @@ class Steps(daemon.TestCase):
                           ("spawn", second.pid, 2, "Sheet 2 started", None),
                           ("exit", second.pid, 2, "Sheet 2 failed", 3)])
 
+        text = self.run_sonde("events", "--job", run_id).stdout.decode()
+        for pid, details in ((first.pid, "1 started"), (first.pid, "1 completed"),
+                             (second.pid, "2 started"), (second.pid, "2 failed, status 3")):
+            self.assertRegex(text, rf"(?m)  step +{pid}  nightly  {details}( |$)")
+        text += self.run_sonde("report", run_id).stdout.decode()
+        self.assertNotIn("Sheet", text)
+        self.assertEqual(text.count("2 failed, status 3"), 2)
+
         report = self.report("nightly")
         sheets = report["sheets"]
         self.assertEqual([(sheet["sheet_num"], sheet["name"], sheet["outcome"])

@@ -263,6 +263,11 @@ class Rights(Kernel):
         status = self.status_of("profiler:\n  collector: procfs\n")
         self.assertEqual(status["collector"], "procfs")
         self.assertIn("profiler.collector is procfs", status["collector_reason"])
+        text = self.run_sonde("status").stdout.decode()
+        self.assertRegex(text, r"(?m)^  because    no kernel collector: profiler\.collector is procfs; "
+                               r"(the process connector reports forks and exits|"
+                               r"forks and exits are found by scanning)$")
+        self.assertEqual(text.count("profiler.collector is procfs"), 1)
 
     @harness.needs_root()
     @needs_kernel_collector()

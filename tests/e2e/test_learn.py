@@ -155,7 +155,7 @@ class SyntheticJobs(LearnTestCase):
             self.assertIn("none of 5 runs failed: there is nothing to compare",
                           self.text("analyze"))
             self.report_run(link, 100, "failure")
-            self.assertIn("no resource use goes with failure", self.text("analyze"))
+            self.assertIn("too few runs in any group to compare", self.text("analyze"))
             self.assertEqual(self.json("analyze")["correlations"], [])
             self.assertEqual(sonde.error("analyze.run", job_type="~"), INVALID_PARAMS)
 

@@ -91,7 +91,7 @@ static bool is_remembered(const struct reference *reference, size_t wanted)
 
     for (size_t i = 0; i <= wanted; i++) {
         uint64_t ns = reference->snapshots[i].ns;
-        is_one = i == 0 || ns - last_ns >= window_ns / reference->numbers.spike_points;
+        is_one = i == 0 || ns - last_ns >= window_ns / reference->constants.spike_points;
         if (is_one)
             last_ns = ns;
     }
@@ -138,15 +138,16 @@ static void find_starts(const struct reference *reference, size_t from, size_t t
             continue;
         bool is_waiting = seen->state != 'R' && seen->state != 'D' &&
                           real_is_known(seen->cpu_percent) &&
-                          seen->cpu_percent < reference->numbers.still_cpu_pct;
-        bool is_still = is_waiting && real_is_known(still_mb) &&
-                        fabs(seen->rss_mb - still_mb) <= reference->numbers.still_ratio * still_mb;
+                          seen->cpu_percent < reference->constants.still_cpu_pct;
+        bool is_still =
+            is_waiting && real_is_known(still_mb) &&
+            fabs(seen->rss_mb - still_mb) <= reference->constants.still_ratio * still_mb;
         if (!is_still) {
             still_mb = seen->rss_mb;
             still_since_ns = ns;
         }
         has_started = has_started || ns - begun_ns >= window_ns ||
-                      (is_still && ns - still_since_ns >= reference->numbers.still_ns);
+                      (is_still && ns - still_since_ns >= reference->constants.still_ns);
         ret[i] = has_started;
     }
 }
@@ -240,9 +241,9 @@ static void check_streaks(struct reference *reference, const struct process_metr
         add_process_finding(reference, ANOMALY_RUNAWAY_PROCESS, process,
                             process->run_id ? SEVERITY_LOW : SEVERITY_CRITICAL,
                             process->cpu_percent, reference->config.runaway_cpu_threshold);
-    if (count_streak(reference, process, is_stuck, &ns) && ns >= reference->numbers.stuck_ns)
+    if (count_streak(reference, process, is_stuck, &ns) && ns >= reference->constants.stuck_ns)
         add_process_finding(reference, ANOMALY_STUCK_PROCESS, process, SEVERITY_MEDIUM,
-                            ns_to_sec(ns), ns_to_sec(reference->numbers.stuck_ns));
+                            ns_to_sec(ns), ns_to_sec(reference->constants.stuck_ns));
 }
 
 static bool is_below_sonde(const struct reference *reference, const struct process_metric *process)
@@ -267,8 +268,8 @@ static void check_zombie(struct reference *reference, const struct process_metri
 {
     uint64_t ns;
 
-    if (count_streak(reference, process, is_zombie, &ns) >= reference->numbers.zombie_snapshots &&
-        ns >= reference->numbers.zombie_ns &&
+    if (count_streak(reference, process, is_zombie, &ns) >= reference->constants.zombie_snapshots &&
+        ns >= reference->constants.zombie_ns &&
         (process->run_id || is_below_sonde(reference, process)))
         add_process_finding(reference, ANOMALY_ZOMBIE, process, SEVERITY_HIGH, 1, 1);
 }
@@ -276,7 +277,7 @@ static void check_zombie(struct reference *reference, const struct process_metri
 static void check_fds(struct reference *reference, const struct process_metric *process)
 {
     bool has_limit = int_is_known(process->fd_limit);
-    bool is_small = !has_limit || process->fd_limit <= reference->numbers.fd_small_limit;
+    bool is_small = !has_limit || process->fd_limit <= reference->constants.fd_small_limit;
     double limit = (double)process->fd_limit, open = (double)process->open_fds;
     double by_ratio = reference->config.fd_exhaustion_ratio * limit;
     double by_number = (double)reference->config.fd_exhaustion_threshold;
@@ -349,7 +350,7 @@ static void find_points(const struct reference *reference, const struct process_
 {
     size_t now = reference->count - 1;
     size_t from = find_exec(reference, find_first(reference, now, process), now, process->pid);
-    uint64_t period_ns = reference->numbers.leak_period_ns;
+    uint64_t period_ns = reference->constants.leak_period_ns;
     static struct points points;
     bool has_taken_last = true;
 
@@ -361,7 +362,7 @@ static void find_points(const struct reference *reference, const struct process_
         if (!seen || !real_is_known(seen->rss_mb) ||
             (points.count && ns - points.ns[points.count - 1] < period_ns))
             continue;
-        if (points.count == reference->numbers.leak_points_max) {
+        if (points.count == reference->constants.leak_points_max) {
             *ret = points;
             thin_out(&points);
             period_ns *= 2;
@@ -381,21 +382,21 @@ static void find_points(const struct reference *reference, const struct process_
 
 static void check_leak(struct reference *reference, const struct process_metric *process)
 {
-    const struct detect_numbers *numbers = &reference->numbers;
+    const struct detect_constants *constants = &reference->constants;
     static struct points points;
     double least = INFINITY, most = -INFINITY;
 
     find_points(reference, process, &points);
-    if (points.count < numbers->leak_points_min ||
-        points.ns[points.count - 1] - points.ns[0] < numbers->leak_span_ns)
+    if (points.count < constants->leak_points_min ||
+        points.ns[points.count - 1] - points.ns[0] < constants->leak_span_ns)
         return;
     for (size_t i = 0; i < points.count; i++) {
         least = fmin(least, points.mb[i]);
         most = fmax(most, points.mb[i]);
     }
     double growth = fmin(median_slope(&points) * points.seconds[points.count - 1], most - least);
-    double needed = fmax(numbers->leak_growth_mb, numbers->leak_growth_ratio * points.mb[0]);
-    if (rank_correlation(&points) >= numbers->leak_tau && growth >= needed)
+    double needed = fmax(constants->leak_growth_mb, constants->leak_growth_ratio * points.mb[0]);
+    if (rank_correlation(&points) >= constants->leak_tau && growth >= needed)
         add_process_finding(reference, ANOMALY_MEMORY_LEAK, process, SEVERITY_MEDIUM, growth,
                             needed);
 }
@@ -449,7 +450,7 @@ static bool is_of(const struct reference_finding *finding, const struct referenc
 static bool is_still_in(const struct reference *reference, size_t at,
                         const struct reference_finding *finding)
 {
-    const struct detect_numbers *numbers = &reference->numbers;
+    const struct detect_constants *constants = &reference->constants;
     size_t now = reference->count - 1;
 
     for (size_t i = at + 1; i <= now; i++) {
@@ -467,7 +468,7 @@ static bool is_still_in(const struct reference *reference, size_t at,
     if (finding->is_process &&
         !is_there_between(reference, at, now, finding->pid, finding->start_ticks))
         return false;
-    return now - at < numbers->quiet_snapshots ||
+    return now - at < constants->quiet_snapshots ||
            (double)(reference->snapshots[now].ns - reference->snapshots[at].ns) <
                reference->config.clear_seconds * 1e9;
 }
@@ -543,7 +544,7 @@ static struct reference_report summarise_episode(const struct reference *referen
         worst = now;
         if (worst.severity > reported.severity ||
             is_value_worse(worst.kind, worst.value, reported.value,
-                           reference->numbers.worse_factor)) {
+                           reference->constants.worse_factor)) {
             reported = worst;
             *ret_is_news = true;
         }

@@ -2,8 +2,8 @@
  * computes everything anew at every check. The tests compare the detector with it. */
 #pragma once
 
+#include "detect/detect-constants.h"
 #include "detect/finding.h"
-#include "detect/numbers.h"
 
 #define REFERENCE_SNAPSHOTS_MAX 128
 #define REFERENCE_PROCESSES_MAX 8
@@ -66,7 +66,7 @@ struct reference_report {
 
 struct reference {
     struct anomaly_config config;
-    struct detect_numbers numbers;
+    struct detect_constants constants;
     struct reference_snapshot snapshots[REFERENCE_SNAPSHOTS_MAX];
     struct reference_finding findings[REFERENCE_SNAPSHOTS_MAX][REFERENCE_FINDINGS_MAX];
     size_t finding_counts[REFERENCE_SNAPSHOTS_MAX];

@@ -15,14 +15,15 @@ struct anomaly_config world_config(void)
     return config->anomaly;
 }
 
-struct world *world_new(const struct anomaly_config *config, const struct detect_numbers *numbers)
+struct world *world_new(const struct anomaly_config *config,
+                        const struct detect_constants *constants)
 {
     struct world *world = calloc(1, sizeof(*world));
     struct anomaly_config built_in = world_config();
 
     assert_non_null(world);
     assert_int_equal(detector_new_with(config ? config : &built_in,
-                                       numbers ? numbers : &detect_numbers_default,
+                                       constants ? constants : &detect_constants_default,
                                        &world->detector),
                      0);
     record_init(&snapshot_record, &world->snapshot);

@@ -2,8 +2,8 @@
  * them, and a clock that the test moves. */
 #pragma once
 
+#include "detect/detect-constants.h"
 #include "detect/detector.h"
-#include "detect/numbers.h"
 
 #define WORLD_PROCESSES_MAX 2048
 #define WORLD_EVENTS_MAX    16
@@ -32,7 +32,8 @@ struct world {
 struct anomaly_config world_config(void);
 
 /* NULL: the built-in ones. */
-struct world *world_new(const struct anomaly_config *config, const struct detect_numbers *numbers);
+struct world *world_new(const struct anomaly_config *config,
+                        const struct detect_constants *constants);
 void world_free(struct world *world);
 void world_freep(struct world **world);
 

@@ -14,7 +14,7 @@ static double now;
 
 static int start(void **state _unused_)
 {
-    calibrator_init(&calibrator, &learn_numbers_default);
+    calibrator_init(&calibrator, &learn_constants_default);
     now = 1000;
     return 0;
 }

@@ -145,15 +145,15 @@ static int try(void)
     bool was_failing = TAKE(is_failing, false);
     struct history history = {0};
     struct anomaly_config config = world_config();
-    struct detect_numbers numbers = detect_numbers_default;
+    struct detect_constants constants = detect_constants_default;
 
-    numbers.leak_points_max = 20;
-    numbers.leak_points_min = 10;
-    numbers.leak_span_ns = UINT64_C(60000000000);
+    constants.leak_points_max = 20;
+    constants.leak_points_min = 10;
+    constants.leak_span_ns = UINT64_C(60000000000);
     init_history(&history);
     reported_count = 0;
     is_failing = was_failing;
-    int r = detector_new_with(&config, &numbers, &history.detector);
+    int r = detector_new_with(&config, &constants, &history.detector);
     if (r < 0)
         return r;
     replay_history(&history);

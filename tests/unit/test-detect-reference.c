@@ -309,28 +309,28 @@ static void check_both(struct trial *trial, struct reference_snapshot *now)
     compare_state(trial, now);
 }
 
-static void draw_numbers(const struct anomaly_config *config, struct reference *reference)
+static void draw_constants(const struct anomaly_config *config, struct reference *reference)
 {
     reference->config = *config;
-    reference->numbers = detect_numbers_default;
+    reference->constants = detect_constants_default;
     if (happens(50)) {
         reference->config.memory_spike_window_seconds = 3;
         reference->config.runaway_duration_seconds = 5;
-        reference->numbers.stuck_ns = UINT64_C(6000000000);
+        reference->constants.stuck_ns = UINT64_C(6000000000);
     }
     if (happens(30))
         reference->config.clear_seconds = happens(50) ? 2 : 0;
     if (happens(30))
-        reference->numbers.spike_points = 3;
+        reference->constants.spike_points = 3;
     if (happens(30)) {
-        reference->numbers.zombie_snapshots = 3;
-        reference->numbers.zombie_ns = UINT64_C(1000000000);
+        reference->constants.zombie_snapshots = 3;
+        reference->constants.zombie_ns = UINT64_C(1000000000);
     }
     if (happens(70)) {
-        reference->numbers.leak_points_max = 16;
-        reference->numbers.leak_points_min = 8;
-        reference->numbers.leak_span_ns = UINT64_C(8000000000);
-        reference->numbers.leak_period_ns = UINT64_C(400000000);
+        reference->constants.leak_points_max = 16;
+        reference->constants.leak_points_min = 8;
+        reference->constants.leak_span_ns = UINT64_C(8000000000);
+        reference->constants.leak_period_ns = UINT64_C(400000000);
     }
 }
 
@@ -340,11 +340,11 @@ static void try_history(struct trial *trial)
     struct history history;
 
     chance_start(trial->number);
-    draw_numbers(&trial->config, reference);
+    draw_constants(&trial->config, reference);
     start_history(&history);
     reference_reset(reference);
-    anomaly_rules_init(&trial->rules, &reference->config, &reference->numbers);
-    assert_int_equal(detector_new_with(&reference->config, &reference->numbers, &trial->detector),
+    anomaly_rules_init(&trial->rules, &reference->config, &reference->constants);
+    assert_int_equal(detector_new_with(&reference->config, &reference->constants, &trial->detector),
                      0);
 
     unsigned length = 5 + draw(history.leaks && happens(10) ? 100 : 36);

@@ -506,8 +506,8 @@ static void test_oom_kill(void **state _unused_)
     assert_int_equal(anomaly->pid, 7);
     assert_int_equal(anomaly->uid, 1000);
     assert_true(anomaly->metric_value == 3072);
-    assert_string_equal(anomaly->description, "hog (pid 7) was killed by the kernel because "
-                                              "memory ran out, when it had 3.00 GB");
+    assert_string_equal(anomaly->description, "hog (pid 7) was killed by the kernel for "
+                                              "memory (OOM), when it had 3.00 GB");
     /* The process is gone, but the episode lasts. */
     world_ticks(world, 2, 5);
     assert_int_equal(world->clearings, 0);
@@ -529,7 +529,7 @@ static void test_oom_kill_that_is_reported_late(void **state _unused_)
     const struct anomaly *anomaly = world_opened(world, "oom_kill");
     assert_int_equal(anomaly->uid, 1001);
     assert_string_equal(anomaly->description,
-                        "hog (pid 7) was killed by the kernel because memory ran out");
+                        "hog (pid 7) was killed by the kernel for memory (OOM)");
 }
 
 static void test_oom_kill_without_an_owner_shows_no_command(void **state _unused_)
@@ -541,8 +541,7 @@ static void test_oom_kill_without_an_owner_shows_no_command(void **state _unused
     world_tick(world, 5);
     const struct anomaly *anomaly = world_opened(world, "oom_kill");
     assert_false(int_is_known(anomaly->uid));
-    assert_string_equal(anomaly->description,
-                        "pid 7 was killed by the kernel because memory ran out");
+    assert_string_equal(anomaly->description, "pid 7 was killed by the kernel for memory (OOM)");
 }
 
 /* A job may have processes of several users; its anomaly may name them all. */

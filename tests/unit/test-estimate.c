@@ -41,7 +41,7 @@ static void test_no_runs(void **state _unused_)
 
     assert_int_equal(estimate_make(&list, &estimate), -ENODATA);
     add_run(OUTCOME_RUNNING, 100);
-    add_run(OUTCOME_UNKNOWN_YET, 100);
+    add_run(OUTCOME_NONE, 100);
     add_run(OUTCOME_UNKNOWN, 100)->cause = "lost";
     assert_int_equal(estimate_make(&list, &estimate), -ENODATA);
     assert_true(estimate.confidence == 42);

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
+#include "model/record-json.h"
 #include "model/snapshot.h"
 #include "report/event-line.h"
 #include "report/status-text.h"
@@ -94,9 +95,46 @@ static void test_jobs_and_steps(void **state _unused_)
                 "14:03:22.500  \033[32mjob    \033[0m        -  make-7f3a     finished: "
                 "success\n");
     expect_line(ENVELOPE("sheet.failed", "\"name\":\"link\",\"pid\":5,\"exit_code\":1"), &plain,
-                "14:03:22.500  step           5  make-7f3a     3 failed, exit status 1 (link)\n");
+                "14:03:22.500  step           5  make-7f3a     3 failed, status 1 (link)\n");
     expect_line(ENVELOPE("sheet.started", ""), &plain,
                 "14:03:22.500  step           -  make-7f3a     3 started\n");
+}
+
+/* A stored step reads like one that is published. */
+static void test_stored_steps(void **state _unused_)
+{
+    static const struct {
+        const char *data, *name, *line;
+    } cases[] = {
+        {"\"event_type\":\"spawn\",\"details\":\"Sheet 3 started\"", "sheet.started",
+         "14:03:22.000  step           5  make-7f3a     3 started\n"},
+        {"\"event_type\":\"exit\",\"details\":\"Sheet 3 completed\",\"exit_code\":0",
+         "sheet.completed", "14:03:22.000  step           5  make-7f3a     3 completed\n"},
+        {"\"event_type\":\"exit\",\"details\":\"Sheet 3 failed\",\"exit_code\":2", "sheet.failed",
+         "14:03:22.000  step           5  make-7f3a     3 failed, status 2\n"},
+        {"\"event_type\":\"exit\",\"details\":\"Sheet 4 failed\",\"exit_code\":2", "process.exit",
+         "14:03:22.000  exit           5  make-7f3a     status 2, Sheet 4 failed\n"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_text_ struct text json = {0}, text = {0};
+        struct process_event event;
+        struct decode_error error;
+        struct event_line line;
+        text_printf(&json,
+                    "{\"timestamp\":1784037802,\"pid\":5,\"job_id\":\"make-7f3a\","
+                    "\"sheet_num\":3,%s}",
+                    cases[i].data);
+        assert_int_equal(
+            record_decode(&process_event_record, json.bytes, json.length, &arena, &event, &error),
+            0);
+        assert_int_equal(event_line_of_process(&event, &arena, &line), 0);
+        event_line_format(&line, START, &plain, &text);
+        assert_string_equal(text.bytes, cases[i].line);
+        assert_string_equal(event_line_name(&line), cases[i].name);
+        /* JSON keeps the stored name. */
+        assert_int_equal(strncmp(line.event, "process.", 8), 0);
+    }
 }
 
 static void test_events_of_a_newer_daemon(void **state _unused_)
@@ -262,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_events_of_processes),
         cmocka_unit_test(test_anomalies_and_gaps),
         cmocka_unit_test(test_jobs_and_steps),
+        cmocka_unit_test(test_stored_steps),
         cmocka_unit_test(test_events_of_a_newer_daemon),
         cmocka_unit_test(test_a_line_fits_the_terminal),
         cmocka_unit_test(test_stored_event_has_an_envelope),

@@ -269,6 +269,13 @@ static void test_crash_below_a_shell(void **state)
     exits(ROOT, 1);
     assert_exit_cause(
         1, "exit status 1: work (101) killed by SIGKILL, sent by pid 812 (admin) → sh exited 1");
+    /* a fault, as any other */
+    starts(1, ROOT, "sh -c './work || exit 1'");
+    starts(ROOT, 101, "./work");
+    is_killed(101, SIGTRAP, 0, NULL);
+    exits(ROOT, 1);
+    assert_exit_cause(
+        1, "exit status 1: work (101) killed by SIGTRAP, a fault of its own → sh exited 1");
     /* the program raised it itself */
     starts(1, ROOT, "sh -c './server & kill -9 $!; exit 1'");
     starts(ROOT, 101, "./server");

@@ -49,7 +49,7 @@ static int analyze(void)
     struct pattern_list patterns;
     int r = 0;
 
-    history_init(&history, &learn_numbers_default);
+    history_init(&history, &learn_constants_default);
     record_init(&analysis_record, &analysis);
     for (int i = 0; i < RUNS && r == 0; i++) {
         struct run_digest run = make_run(i);
@@ -58,7 +58,7 @@ static int analyze(void)
     if (r == 0)
         r = correlation_find(&history, 5, &arena, &analysis);
     if (r == 0)
-        r = correlation_patterns(&analysis.correlations, &learn_numbers_default, 1, &arena,
+        r = correlation_patterns(&analysis.correlations, &learn_constants_default, 1, &arena,
                                  &patterns);
     if (r == 0) {
         analysis.as_of = analysis.since = 0;
@@ -77,7 +77,7 @@ static int calibrate(void)
     struct arena arena = {0};
     int r = 0;
 
-    calibrator_init(&calibrator, &learn_numbers_default);
+    calibrator_init(&calibrator, &learn_constants_default);
     for (int i = 0; i < RUNS && r == 0; i++) {
         struct run_digest run = make_run(i);
         r = calibrator_add(&calibrator, &run);

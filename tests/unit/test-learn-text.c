@@ -125,6 +125,10 @@ static void test_empty_analysis(void **state _unused_)
     assert_text(&out,
                 "0 runs ended with a known outcome in the last 7 days; the outcome of 3 more is "
                 "unknown\ntoo few runs\n");
+    analysis.runs = 1;
+    text_reset(&out);
+    assert_int_equal(analysis_format(&analysis, &plain, &out), 0);
+    assert_non_null(strstr(text_string(&out), "1 run ended with a known outcome in the last"));
 }
 
 static void test_many_patterns(void **state _unused_)
@@ -171,8 +175,8 @@ static void test_estimate(void **state _unused_)
     estimate.confidence = 0;
     assert_int_equal(estimate_format("make", &estimate, &plain, &out), 0);
     assert_non_null(strstr(text_string(&out),
-                           "estimated from 0 finished runs, because all runs were killed for "
-                           "memory\n"));
+                           "estimated from 0 finished runs, because all runs were killed by "
+                           "the kernel for memory (OOM)\n"));
     assert_non_null(strstr(text_string(&out), "not sufficient for"));
 }
 
@@ -269,28 +273,29 @@ static void test_diff(void **state _unused_)
     assert_int_equal(diff.right_anomalies.count, 1); /* each type once */
 
     assert_int_equal(run_diff_format(&diff, &plain, &out), 0);
-    assert_text(&out, "  left       one: success, 2026-07-14 14:01:42 +0000, one\n"
-                      "  right      two: failure, SIGKILL, 2026-07-14 14:01:42 +0000, two\n"
-                      "  command    make\n"
-                      "  cause      -\n"
-                      "             killed\n"
-                      "  anomalies  none; zombie\n"
-                      "\n"
-                      "                       LEFT       RIGHT  DIFFERENCE\n"
-                      "  largest process  100.0 MB    150.0 MB       +50 %\n"
-                      "  all processes           -  ≥ 200.0 MB           -\n"
-                      "  killed                  0           1           -\n"
-                      "\n"
-                      "steps\n"
-                      "  STEP  LEFT     RIGHT       WALL     WALL  LARGEST  LARGEST\n"
-                      "     1  success  -        20.00 s        -        -        -\n"
-                      "     3  success  success  10.00 s  30.00 s        -        -\n"
-                      "\n"
-                      "system calls (share of the time in calls that do not wait)\n"
-                      "  SYSCALL    LEFT   RIGHT\n"
-                      "  read     60.0 %   0.0 %\n"
-                      "  write    40.0 %  90.0 %\n"
-                      "  openat    0.0 %  10.0 %\n");
+    assert_text(&out,
+                "  left       one: success, 2026-07-14 14:01:42 +0000, one\n"
+                "  right      two: failure, SIGKILL, 2026-07-14 14:01:42 +0000, two\n"
+                "  command    make\n"
+                "  cause      -\n"
+                "             killed\n"
+                "  anomalies  none; zombie\n"
+                "\n"
+                "                       LEFT       RIGHT  DIFFERENCE\n"
+                "  largest process  100.0 MB    150.0 MB       +50 %\n"
+                "  all processes           -  ≥ 200.0 MB           -\n"
+                "  killed                ≥ 0         ≥ 1           -\n"
+                "\n"
+                "steps\n"
+                "  STEP  LEFT     RIGHT    WALL LEFT  WALL RIGHT  LARGEST LEFT  LARGEST RIGHT\n"
+                "     1  success  -          20.00 s           -             -              -\n"
+                "     3  success  success    10.00 s     30.00 s             -              -\n"
+                "\n"
+                "system calls (share of the time in calls that do not wait)\n"
+                "  SYSCALL    LEFT   RIGHT\n"
+                "  read     60.0 %   0.0 %\n"
+                "  write    40.0 %  90.0 %\n"
+                "  openat    0.0 %  10.0 %\n");
     arena_done(&arena);
 }
 
@@ -313,6 +318,32 @@ static void test_diff_without_calls_of_one_run(void **state _unused_)
     arena_done(&arena);
 }
 
+/* A difference that the shown figures do not have is not shown. */
+static void test_diff_of_equal_texts(void **state _unused_)
+{
+    struct job_report left = make_report("one", OUTCOME_SUCCESS, 100);
+    struct job_report right = make_report("two", OUTCOME_SUCCESS, 100.01);
+    struct arena arena = {0};
+    struct run_diff diff;
+    _cleanup_text_ struct text out = {0};
+
+    left.job.profile.write_bytes = 4096; /* both are 0.0 MB */
+    right.job.profile.write_bytes = 0;
+    left.job.profile.read_bytes = 3 << 20;
+    right.job.profile.read_bytes = 6 << 20;
+    left.job.profile.max_cpu_pct = 42.5;
+    right.job.profile.max_cpu_pct = 101.4;
+    assert_int_equal(run_diff_make(&left, &right, &arena, &diff), 0);
+    assert_int_equal(run_diff_format(&diff, &plain, &out), 0);
+    assert_non_null(strstr(text_string(&out),
+                           "                         LEFT       RIGHT  DIFFERENCE\n"
+                           "  largest process    100.0 MB    100.0 MB        same\n"
+                           "  peak CPU         0.42 cores  1.01 cores      +139 %\n"
+                           "  read               ≥ 3.0 MB    ≥ 6.0 MB      +100 %\n"));
+    assert_null(strstr(text_string(&out), "written"));
+    arena_done(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_estimate),
         cmocka_unit_test(test_calibration),
         cmocka_unit_test(test_diff),
+        cmocka_unit_test(test_diff_of_equal_texts),
         cmocka_unit_test(test_diff_without_calls_of_one_run),
     };
 

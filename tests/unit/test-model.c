@@ -1,6 +1,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #include "model/job.h"
 #include "model/pattern.h"
 #include "model/record-json.h"
+#include "model/signal-kind.h"
 #include "model/snapshot.h"
+#include "model/waiting-calls.h"
 
 static const struct record *const all_records[] = {
     &process_metric_record, &snapshot_record,      &gpu_metric_record,  &job_progress_record,
@@ -22,6 +25,52 @@ static const struct record *const all_records[] = {
     &sheet_record,          &job_profile_record,   &pattern_record,     &run_summary_record,
     &correlation_record,    &analysis_record,      &calibration_record,
 };
+
+/* ---- ends of processes and runs ---- */
+
+static void test_signal_kinds(void **state _unused_)
+{
+    static const struct {
+        int64_t number;
+        bool is_fault, is_crash, has_sender;
+    } cases[] = {
+        {SIGSEGV, true, true, false},   {SIGTRAP, true, true, false},
+        {SIGSYS, true, true, false},    {SIGABRT, false, true, false},
+        {SIGKILL, false, true, true},   {SIGTERM, false, false, true},
+        {SIGQUIT, false, false, true},  {SIGUSR1, false, false, false},
+        {SIGPIPE, false, false, false}, {64, false, false, false},
+        {-1, false, false, false},      {INT_UNKNOWN, false, false, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(signal_is_fault(cases[i].number), cases[i].is_fault);
+        assert_int_equal(signal_is_crash(cases[i].number), cases[i].is_crash);
+        assert_int_equal(signal_has_sender(cases[i].number), cases[i].has_sender);
+    }
+    assert_int_equal(SIGNAL_STATUS(SIGKILL), 137);
+}
+
+static void test_lost_runs(void **state _unused_)
+{
+    struct job job;
+
+    record_init(&job_record, &job);
+    assert_false(job_is_lost(&job));
+    job.outcome = OUTCOME_UNKNOWN;
+    assert_false(job_is_lost(&job));
+    job.cause = "lost";
+    assert_true(job_is_lost(&job));
+    job.outcome = OUTCOME_FAILURE; /* "lost" is what its scheduler reported */
+    assert_false(job_is_lost(&job));
+}
+
+static void test_waiting_calls(void **state _unused_)
+{
+    assert_true(call_is_waiting("vfork")); /* until the child has executed a program */
+    assert_true(call_is_waiting("wait4"));
+    assert_false(call_is_waiting("fork"));
+    assert_false(call_is_waiting("read"));
+}
 
 /* ---- the tables themselves ---- */
 
@@ -415,6 +464,9 @@ static void test_cells(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signal_kinds),
+        cmocka_unit_test(test_lost_runs),
+        cmocka_unit_test(test_waiting_calls),
         cmocka_unit_test(test_tables_are_complete),
         cmocka_unit_test(test_process_fields_of_the_contract),
         cmocka_unit_test(test_round_trip_of_random_records),

@@ -111,9 +111,9 @@ static void test_machine(void **state _unused_)
     report.use.last = START + 3598;
     report.use.cpu_count = 4;
     report.use.system_memory_total_mb = 16384;
-    report.use.system_cpu_percent = (struct span){3, 45.25, 398};
-    report.use.system_memory_used_mb = (struct span){1000, 2048, 4096};
-    report.use.load_avg_1 = (struct span){0.1, 1.5, REAL_UNKNOWN};
+    report.use.system_cpu_percent = (struct use_range){3, 45.25, 398};
+    report.use.system_memory_used_mb = (struct use_range){1000, 2048, 4096};
+    report.use.load_avg_1 = (struct use_range){0.1, 1.5, REAL_UNKNOWN};
     report.use.max_zombies = 2;
     report.use.event_counts = (struct tally_list){counts, ARRAY_SIZE(counts)};
     report.use.processes = (struct process_use_list){processes, ARRAY_SIZE(processes)};

@@ -130,6 +130,7 @@ static void test_events(void **state _unused_)
         make_event(EVENT_SIGNAL, 2 * MS, 10, "make -j8"),
         make_event(EVENT_EXIT, -86400, 0, NULL),
         make_event(EVENT_EXIT, 4.2, 0, "true"),
+        make_event(EVENT_KILL, 5, 10, "make -j8"),
     };
     const struct process_event_list list = {events, ARRAY_SIZE(events)};
     const struct event_table_options options = {.day = START};
@@ -140,11 +141,15 @@ static void test_events(void **state _unused_)
     events[2].signal_num = 2;
     events[2].sender_pid = 0;
     events[3].details = "Sheet 3 completed";
+    events[3].sheet_num = 3;
     events[3].exit_code = 0;
     events[4].count = 19800;
     events[4].first_timestamp = START + 1;
     events[4].exit_code = 0;
     events[4].cpu_seconds = 12.3;
+    events[5].signal_num = 15;
+    events[5].sender_pid = 812;
+    events[5].sender_command = "/usr/bin/timeout 12 make -j8";
     event_table_format(&list, &options, &plain, &out);
     assert_string_equal(
         out.bytes,
@@ -156,10 +161,12 @@ static void test_events(void **state _unused_)
         " make -j8\n"
         "       14:03:22.002  signal   10  -          SIGINT from the kernel                       "
         " make -j8\n"
-        "Jul 13 14:03:22.000  exit      -  -          status 0, Sheet 3 completed                  "
+        "Jul 13 14:03:22.000  step      -  -          3 completed                                  "
         " -\n"
         "       14:03:26.200  exit      -  -          ×19,800 within 3.20 s, status 0, CPU 12.30 s "
-        " true\n");
+        " true\n"
+        "       14:03:27.000  kill     10  -          SIGTERM from pid 812 (timeout)               "
+        " make -j8\n");
 }
 
 /* ---- the summary ---- */

@@ -268,7 +268,11 @@ static void test_a_kill_may_be_for_memory(void **state _unused_)
     facts.wait_status = SIGKILL;
     facts.oom_kills = 2;
     make();
-    assert_has(summary.cause, "perhaps out of memory");
+    assert_string_equal(summary.cause, "killed by SIGKILL, perhaps out of memory: the kernel made 2"
+                                       " OOM kills during the run");
+    facts.oom_kills = 1;
+    make();
+    assert_has(summary.cause, "the kernel made 1 OOM kill during the run");
     facts.oom_kills = 0;
     make();
     assert_null(strstr(summary.cause, "memory"));

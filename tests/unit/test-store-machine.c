@@ -109,31 +109,31 @@ static void check_processes(const struct written *written, size_t from, size_t t
     assert_int_equal(found->count, count);
 }
 
-static void add(struct span *span, double *count, double value)
+static void add(struct use_range *range, double *count, double value)
 {
     if (isnan(value))
         return;
-    span->min = fmin(span->min, value);
-    span->max = fmax(span->max, value);
-    span->mean += (value - span->mean) / ++*count;
+    range->min = fmin(range->min, value);
+    range->max = fmax(range->max, value);
+    range->mean += (value - range->mean) / ++*count;
 }
 
-static void check_span(const struct written *written, size_t from, size_t to, const char *name,
-                       const struct span *found)
+static void check_range(const struct written *written, size_t from, size_t to, const char *name,
+                        const struct use_range *found)
 {
     const struct field *field = record_find(&snapshot_record, name);
-    struct span span = {.min = REAL_UNKNOWN, .max = REAL_UNKNOWN};
+    struct use_range range = {.min = REAL_UNKNOWN, .max = REAL_UNKNOWN};
     double count = 0;
 
     for (size_t i = from; i <= to; i++)
-        add(&span, &count, *(const double *)((const char *)written->items[i] + field->offset));
+        add(&range, &count, *(const double *)((const char *)written->items[i] + field->offset));
     if (count == 0) {
         assert_true(isnan(found->min) && isnan(found->mean) && isnan(found->max));
         return;
     }
-    assert_true(fabs(span.min - found->min) <= 0.01);
-    assert_true(fabs(span.max - found->max) <= 0.01);
-    assert_true(fabs(span.mean - found->mean) <= 0.01);
+    assert_true(fabs(range.min - found->min) <= 0.01);
+    assert_true(fabs(range.max - found->max) <= 0.01);
+    assert_true(fabs(range.mean - found->mean) <= 0.01);
 }
 
 static void check(const struct store_fixture *fixture, const struct written *written, size_t from,
@@ -149,9 +149,9 @@ static void check(const struct store_fixture *fixture, const struct written *wri
     assert_int_equal(use.samples, to - from + 1);
     assert_true(fabs(use.first - written->items[from]->timestamp) < 0.001);
     assert_true(fabs(use.last - written->items[to]->timestamp) < 0.001);
-    check_span(written, from, to, "system_cpu_percent", &use.system_cpu_percent);
-    check_span(written, from, to, "system_memory_used_mb", &use.system_memory_used_mb);
-    check_span(written, from, to, "load_avg_1", &use.load_avg_1);
+    check_range(written, from, to, "system_cpu_percent", &use.system_cpu_percent);
+    check_range(written, from, to, "system_memory_used_mb", &use.system_memory_used_mb);
+    check_range(written, from, to, "load_avg_1", &use.load_avg_1);
     check_processes(written, from, to, &use.processes);
     arena_done(&arena);
 }

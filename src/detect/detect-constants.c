@@ -1,8 +1,8 @@
-#include "detect/numbers.h"
+#include "detect/detect-constants.h"
 
 #include "base/clock.h"
 
-const struct detect_numbers detect_numbers_default = {
+const struct detect_constants detect_constants_default = {
     /* A point every 0.12 s of the default window of 30 s: finer points would not change a baseline.
      */
     .spike_points = 256,

@@ -23,14 +23,14 @@ struct bin {
 
 #define BINS_MAX 5
 
-struct figure_numbers {
+struct figure_constants {
     const char *name;         /* "memory" of "[memory_vs_failure] 1-2GB" */
     const char *tag;          /* "memory_bin" of "memory_bin:1-2GB" */
     double confidence_max;    /* upper limit of the confidence */
     double confidence_weight; /* of the deviation */
 };
 
-struct learn_numbers {
+struct learn_constants {
     /* which runs count */
     double lookback_seconds; /* runs that ended within this time */
     size_t runs_max;         /* at most, the latest; 48 bytes each */
@@ -47,7 +47,7 @@ struct learn_numbers {
     /* confidence = min(max, base + share_weight · share + weight · deviation) */
     double confidence_base;
     double confidence_share_weight;
-    struct figure_numbers figures[FIGURE_COUNT];
+    struct figure_constants figures[FIGURE_COUNT];
     double kept_confidence_min; /* of correlations that are stored as patterns */
     double significant_q_max;   /* of correlations that count as significant */
 
@@ -61,4 +61,4 @@ struct learn_numbers {
     size_t calibration_runs_max; /* the latest runs of all types together */
 };
 
-extern const struct learn_numbers learn_numbers_default;
+extern const struct learn_constants learn_constants_default;

@@ -1,11 +1,11 @@
-#include "learn/numbers.h"
+#include "learn/learn-constants.h"
 
 #include <math.h>
 
 #define DAY_SECONDS 86400.0
 #define GB_MB       1024.0
 
-const struct learn_numbers learn_numbers_default = {
+const struct learn_constants learn_constants_default = {
     .lookback_seconds = 7 * DAY_SECONDS,
     .runs_max = 500000,
 

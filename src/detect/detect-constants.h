@@ -7,7 +7,7 @@
 
 #include "detect/detector.h"
 
-struct detect_numbers {
+struct detect_constants {
     /* memory_spike */
     unsigned spike_points;        /* snapshots that a window keeps; there may be one more */
     double spike_critical_factor; /* multiple of the threshold that makes a spike critical */
@@ -42,8 +42,8 @@ struct detect_numbers {
     double worse_factor; /* a value worse than the last report by this factor is reported again */
 };
 
-extern const struct detect_numbers detect_numbers_default;
+extern const struct detect_constants detect_constants_default;
 
-/* Does the same as detector_new() with other numbers, which are copied. For tests. */
-int detector_new_with(const struct anomaly_config *config, const struct detect_numbers *numbers,
+/* Does the same as detector_new() with other constants, which are copied. For tests. */
+int detector_new_with(const struct anomaly_config *config, const struct detect_constants *constants,
                       struct detector **ret);
