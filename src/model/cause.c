@@ -128,6 +128,5 @@ void cause_append_sender_hint(const char *cause, const struct process_event_list
     /* A run does not record whether a daemon observed it, nor why there was no kernel collector, so
      * the text names every way to have one. */
     if (!collector || strcmp(collector, "bpf") != 0)
-        text_append_string(out, " (needs the kernel collector: root with --exact, or a daemon with"
-                                " CAP_BPF and CAP_PERFMON)");
+        text_append_string(out, " (needs root or a daemon; for short runs of root, use --exact)");
 }

@@ -147,8 +147,7 @@ static void test_io_without_small_parts(void **state _unused_)
 /* A run does not record why there was no kernel collector, so the hint is true for all users. */
 static void test_unknown_sender(void **state _unused_)
 {
-    static const char hint[] = " (needs the kernel collector: root with --exact, or a daemon with"
-                               " CAP_BPF and CAP_PERFMON)\n";
+    static const char hint[] = " (needs root or a daemon; for short runs of root, use --exact)\n";
     struct job_report report = make_report(OUTCOME_FAILURE);
     struct process_event chain[] = {
         make_event(EVENT_KILL, 3, 12, "/usr/lib/cc1 a.c"),
