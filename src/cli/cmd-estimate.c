@@ -104,11 +104,11 @@ static int report_missing(struct reader *reader, const struct request *request)
     const char *similar = NULL;
 
     if (!request->job_type[0])
-        return report_no_data(&command_estimate, reader, "no two finished runs%s of one type",
-                              of_yours(reader));
+        return report_no_data(&command_estimate, reader,
+                              "no data: no two finished runs%s of one type", of_yours(reader));
     if (reader_similar_type(reader, request->job_type, &arena, &similar) < 0)
         similar = NULL;
-    text_printf(&message, "%s finished runs%s of the type '%s'",
+    text_printf(&message, "no data: %s finished runs%s of the type '%s'",
                 request->shows_calibration ? "fewer than two" : "no", of_yours(reader),
                 request->job_type);
     if (similar && strcmp(similar, request->job_type) != 0)
