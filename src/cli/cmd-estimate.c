@@ -116,6 +116,19 @@ static int report_missing(struct reader *reader, const struct request *request)
     return report_no_data(&command_estimate, reader, "%s", text_string(&message));
 }
 
+static int read_estimate(struct reader *reader, struct request *request, struct arena *arena,
+                         struct resource_estimate *ret)
+{
+    int r = reader_estimate(reader, request->job_type, arena, ret);
+
+    if (r != -ENODATA)
+        return r;
+    r = resolve_job_name(reader, request);
+    if (r == 0)
+        return -ENODATA;
+    return r < 0 ? r : reader_estimate(reader, request->job_type, arena, ret);
+}
+
 static int print_estimate(struct reader *reader, struct request *request)
 {
     const struct report_style style = output_style(SIZE_MAX);
@@ -123,13 +136,7 @@ static int print_estimate(struct reader *reader, struct request *request)
     _cleanup_text_ struct text out = {0};
     struct resource_estimate estimate;
 
-    int r = reader_estimate(reader, request->job_type, &arena, &estimate);
-    if (r == -ENODATA) {
-        r = resolve_job_name(reader, request);
-        r = r > 0   ? reader_estimate(reader, request->job_type, &arena, &estimate)
-            : r < 0 ? r
-                    : -ENODATA;
-    }
+    int r = read_estimate(reader, request, &arena, &estimate);
     if (r == -ENODATA)
         return report_missing(reader, request);
     if (r < 0)
