@@ -140,6 +140,8 @@ static int open_component(int dir_fd, const char *name, int flags, mode_t mode)
     /* O_DIRECTORY with O_NOFOLLOW reports ENOTDIR for a link. */
     if (error == ENOTDIR && no_follow && is_link(dir_fd, name))
         error = ELOOP;
+    else if (error == ELOOP && !no_follow)
+        error = EMLINK;
     return -error;
 }
 
@@ -257,7 +259,7 @@ int fd_locate(const char *path, struct fd_location *ret)
                 return TAKE_FD(dir_fd);
         }
     }
-    return -ELOOP;
+    return -EMLINK;
 }
 
 bool fd_location_lacks_dirs(const struct fd_location *location)

@@ -50,9 +50,9 @@ struct fd_location {
 };
 
 /* Locates `path`, following links by the rule of fd_open_output(), including a link at its end. The
- * file itself may be missing. Returns 0, -ELOOP (a link that is not followed, or too many links),
- * -EISDIR (the path ends in a slash) or another negative errno. The caller releases *ret with
- * fd_location_done(). */
+ * file itself may be missing. Returns 0, -ELOOP (a link that is not followed), -EMLINK (too many
+ * links), -EISDIR (the path ends in a slash) or another negative errno. The caller releases *ret
+ * with fd_location_done(). */
 int fd_locate(const char *path, struct fd_location *ret);
 
 /* Returns whether directories of the path are missing. */

@@ -62,8 +62,9 @@ static int report_unknown(const struct parser *parser, const char *word, int let
     struct suggestion near = {0};
 
     for (size_t i = 0; i < parser->option_count && length > 1; i++)
-        suggestion_consider(&near, name, length, parser->options[i].name,
-                            strlen(parser->options[i].name));
+        if (!parser->options[i].instead)
+            suggestion_consider(&near, name, length, parser->options[i].name,
+                                strlen(parser->options[i].name));
     if (near.name)
         snprintf(parser->error, parser->error_size, "unknown option '%.*s'; did you mean '--%s'?",
                  (int)MIN(strcspn(word, "="), 120UL), word, near.name);
@@ -107,6 +108,11 @@ static int add_option(const struct parser *parser, int code, const char *word, c
         return report_unknown(parser, word, optopt);
     if (is_abbreviated(option, word))
         return report_unknown(parser, word, 0);
+    if (option->instead) {
+        snprintf(parser->error, parser->error_size, "unknown option '--%s'; did you mean '%s'?",
+                 option->name, option->instead);
+        return -EINVAL;
+    }
     /* `--job -- CMD`: the value was forgotten. */
     if (code == ':' || (option->argument && optarg == last && strcmp(last, "--") == 0))
         return report_missing(parser, option);
@@ -153,6 +159,17 @@ int arguments_parse(int argc, char **argv, const struct command_option *options,
         ret->before_dashes = ret->count;
     ret->words[ret->count] = NULL; /* in place of an argument, or of argv's own NULL */
     return 0;
+}
+
+const char *word_show(char buffer[static WORD_SHOWN_BYTES + sizeof("...")], const char *word)
+{
+    size_t length = strlen(word), shown = MIN(length, (size_t)WORD_SHOWN_BYTES);
+
+    while (shown && shown < length && ((unsigned char)word[shown] & 0xC0) == 0x80)
+        shown--;
+    memcpy(buffer, word, shown);
+    strcpy(buffer + shown, shown < length ? "..." : "");
+    return buffer;
 }
 
 bool arguments_has(const struct arguments *arguments, const char *name)

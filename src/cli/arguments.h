@@ -13,6 +13,7 @@ struct command_option {
     const char *argument; /* name of its value, for the help; NULL: a flag */
     const char *help;
     const char *old_name; /* an older spelling, accepted but not shown; NULL: none */
+    const char *instead;  /* what the error suggests for this option, which is none; NULL: it is */
 };
 
 #define ARGUMENTS_MAX_OPTIONS 32
@@ -34,6 +35,14 @@ struct arguments {
  * *ret points into it. */
 int arguments_parse(int argc, char **argv, const struct command_option *options, size_t count,
                     bool stops_at_word, struct arguments *ret, char *error, size_t error_size);
+
+/* The bytes of a word of the command line that a message shows. */
+#define WORD_SHOWN_BYTES 60
+
+/* Copies a word for a message, cut between characters and marked with "...". Returns `buffer`. */
+const char *word_show(char buffer[static WORD_SHOWN_BYTES + sizeof("...")], const char *word);
+/* The same in a buffer that is valid in the current block. */
+#define SHOWN(word) word_show((char[WORD_SHOWN_BYTES + sizeof("...")]){0}, word)
 
 /* The last value given for the option; NULL if it was not given or is a flag. */
 const char *arguments_value(const struct arguments *arguments, const char *name);

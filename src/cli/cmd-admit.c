@@ -28,7 +28,7 @@ static int read_request(const struct arguments *arguments, struct request *ret)
     };
     if (arguments->count)
         return command_misused(&command_admit, "unexpected argument '%s'; did you mean --type?",
-                               arguments->words[0]);
+                               SHOWN(arguments->words[0]));
     int status = option_type(&command_admit, arguments, &ret->job_type);
     if (status)
         return status;

@@ -15,7 +15,7 @@ static int read_request(const struct arguments *arguments, struct analysis_reque
 {
     if (arguments->count)
         return command_misused(&command_analyze, "unexpected argument '%s'; did you mean --type?",
-                               arguments->words[0]);
+                               SHOWN(arguments->words[0]));
     *ret = (struct analysis_request){.now = ns_to_sec(clock_real_ns()), .uid = INT_UNKNOWN};
     return option_type(&command_analyze, arguments, &ret->job_type);
 }
@@ -45,10 +45,9 @@ static int print(const struct arguments *arguments, const struct reader *reader,
         note_source(reader);
         return output_json(&command_analyze, &analysis_record, analysis);
     }
-    if (!has_content(analysis)) {
-        text_printf(&out, "analyze: %s", analysis->message);
-        return report_no_data(reader, text_string(&out));
-    }
+    if (!has_content(analysis))
+        return report_no_data(&command_analyze, reader, "%s%s", analysis->message,
+                              reader_sees_only_own(reader) ? "; only your own runs count" : "");
     note_source(reader);
     analysis_format(analysis, &style, &out);
     return output_text(&command_analyze, &out);
@@ -90,8 +89,9 @@ const struct command command_analyze = {
     .usage = "analyze [--type TYPE] [--json]",
     .details =
         "Analyzes the runs that ended in the last seven days: their peak memory, CPU time,\n"
-        "system calls, anomalies and duration. FAIL is the failure rate of a group, OF ALL that\n"
-        "of all runs, Q the false discovery rate over all groups tested. Findings are stored as\n"
+        "system calls, anomalies and duration. FAIL is the failure rate of a group, ALL RUNS\n"
+        "that of all runs, Q the false discovery rate over all groups tested. Findings are stored "
+        "as\n"
         "patterns until they no longer hold. A daemon repeats the analysis at an interval.\n"
         "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there are no runs.\n",
     .options = options,

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/charset.h"
 #include "base/fd-io.h"
 #include "base/json-writer.h"
 #include "base/log.h"
@@ -70,6 +71,8 @@ static int check(const struct command_context *context, const char *file, bool a
 
     if (r == 0 || as_json) {
         format_verdict(&out, file, &errors, r == 0, as_json);
+        if (!as_json && !charset_is_utf8())
+            text_to_ascii(&out, 0);
         int status = print(&out);
         if (r == 0)
             return status;
@@ -115,9 +118,9 @@ static int run_config(const struct command_context *context, struct arguments *a
         return command_misused(&command_config, "missing argument; write 'check' or 'show'");
     if (strcmp(action, "check") == 0 || strcmp(action, "show") == 0)
         return command_misused(&command_config, "unexpected argument '%s'",
-                               arguments->words[arguments->count - 1]);
+                               SHOWN(arguments->words[arguments->count - 1]));
     return command_misused(&command_config, "unknown argument '%s'; write 'check' or 'show'",
-                           action);
+                           SHOWN(action));
 }
 
 static const struct command_option options[] = {

@@ -62,7 +62,8 @@ static int run(const struct command_context *context, struct arguments *argument
     struct command_context own = *context;
 
     if (arguments->count)
-        return command_misused(&command_daemon, "unexpected argument '%s'", arguments->words[0]);
+        return command_misused(&command_daemon, "unexpected argument '%s'",
+                               SHOWN(arguments->words[0]));
     int r = load(&own, false, &config, &errors);
     if (r < 0 && errors.count) {
         load_config_report(&errors, r);

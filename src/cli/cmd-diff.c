@@ -31,7 +31,7 @@ static int read_request(const struct arguments *arguments, struct request *ret)
     if (arguments->count == 2)
         return 0;
     if (strchr(first, '~') || uuid_looks_like(first))
-        return command_misused(&command_diff, "specify a run to compare '%s' with", first);
+        return command_misused(&command_diff, "specify a run to compare '%s' with", SHOWN(first));
     text_printf(&ret->before, "%s~1", first);
     ret->left = text_string(&ret->before);
     ret->right = first;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/open-reader.h"
@@ -16,7 +17,7 @@ struct request {
     bool as_json;
 };
 
-/* One argument is a type; the arguments after `--` are a command. */
+/* One argument is a type or the name of a job; the arguments after `--` are a command. */
 static int read_type(const struct arguments *arguments, struct request *request)
 {
     const char *reason;
@@ -25,7 +26,7 @@ static int read_type(const struct arguments *arguments, struct request *request)
         _cleanup_free_ char *cwd = getcwd(NULL, 0);
         if (arguments->before_dashes)
             return command_misused(&command_estimate,
-                                   "specify either a type or, after --, a command");
+                                   "specify either a type or job, or, after --, a command");
         job_type_format((const char *const *)arguments->words, cwd, request->job_type,
                         sizeof(request->job_type));
         return 0;
@@ -35,11 +36,12 @@ static int read_type(const struct arguments *arguments, struct request *request)
             &command_estimate,
             "unexpected argument '%s'; quote the type ('%s %s'), or write -- before a "
             "command",
-            arguments->words[1], arguments->words[0], arguments->words[1]);
+            SHOWN(arguments->words[1]), SHOWN(arguments->words[0]), SHOWN(arguments->words[1]));
     if (!arguments->count)
         return 0;
     if (job_id_check(arguments->words[0], &reason) < 0)
-        return command_misused(&command_estimate, "the type '%s' %s", arguments->words[0], reason);
+        return command_misused(&command_estimate, "the name '%s' %s", SHOWN(arguments->words[0]),
+                               reason);
     strcpy(request->job_type, arguments->words[0]);
     return 0;
 }
@@ -52,39 +54,91 @@ static int read_request(const struct arguments *arguments, struct request *ret)
     };
     int status = read_type(arguments, ret);
     if (status == 0 && !ret->job_type[0] && !ret->shows_calibration)
-        status = command_misused(&command_estimate, "specify a type, or -- and a command; 'sonde "
-                                                    "jobs' shows the types");
+        status = command_misused(&command_estimate, "specify a type or a job, or -- and a command; "
+                                                    "'sonde jobs' lists the jobs");
     return status;
 }
 
-/* `what` is missing, for the type or, without one, for all. */
-static int report_missing(struct reader *reader, const struct request *request, const char *what)
+/* Finds the latest run with this type or, if `job_type` is NULL, with this job name. Returns 1 and
+ * the run, 0 (there is none) or a negative errno. */
+static int find_run(struct reader *reader, const char *job_type, const char *job_id,
+                    struct arena *arena, struct job *ret)
+{
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list jobs = {0};
+
+    filter.job_type = job_type;
+    filter.job_id = job_id;
+    filter.limit = 1;
+    int r = reader_jobs(reader, &filter, ns_to_sec(clock_real_ns()), arena, &jobs);
+    if (r < 0 || !jobs.count)
+        return r;
+    *ret = jobs.items[0];
+    return 1;
+}
+
+/* If no run has the given name as its type, but a job has that name, replaces it by the type of the
+ * job's latest run. Returns 1 if it was replaced, 0, or a negative errno. */
+static int resolve_job_name(struct reader *reader, struct request *request)
+{
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct job run;
+
+    if (!request->job_type[0])
+        return 0;
+    int r = find_run(reader, request->job_type, NULL, &arena, &run);
+    if (r != 0)
+        return MIN(r, 0);
+    r = find_run(reader, NULL, request->job_type, &arena, &run);
+    if (r <= 0 || !run.job_type || strlen(run.job_type) >= sizeof(request->job_type))
+        return MIN(r, 0);
+    strcpy(request->job_type, run.job_type);
+    return 1;
+}
+
+/* Reports that there are fewer finished runs than needed, of the type or, without one, of any. */
+static int report_missing(struct reader *reader, const struct request *request)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     _cleanup_text_ struct text message = {0};
     const char *similar = NULL;
 
-    if (request->job_type[0] &&
-        reader_similar_type(reader, request->job_type, &arena, &similar) < 0)
+    if (!request->job_type[0])
+        return report_no_data(&command_estimate, reader,
+                              "no data: no two finished runs%s of one type", of_yours(reader));
+    if (reader_similar_type(reader, request->job_type, &arena, &similar) < 0)
         similar = NULL;
-    text_printf(&message, "estimate: no data: %s", what);
-    if (request->job_type[0])
-        text_printf(&message, " of the type '%s'", request->job_type);
+    text_printf(&message, "no data: %s finished runs%s of the type '%s'",
+                request->shows_calibration ? "fewer than two" : "no", of_yours(reader),
+                request->job_type);
     if (similar && strcmp(similar, request->job_type) != 0)
         text_printf(&message, "; did you mean '%s'?", similar);
-    return report_no_data(reader, text_string(&message));
+    return report_no_data(&command_estimate, reader, "%s", text_string(&message));
 }
 
-static int print_estimate(struct reader *reader, const struct request *request)
+static int read_estimate(struct reader *reader, struct request *request, struct arena *arena,
+                         struct resource_estimate *ret)
+{
+    int r = reader_estimate(reader, request->job_type, arena, ret);
+
+    if (r != -ENODATA)
+        return r;
+    r = resolve_job_name(reader, request);
+    if (r == 0)
+        return -ENODATA;
+    return r < 0 ? r : reader_estimate(reader, request->job_type, arena, ret);
+}
+
+static int print_estimate(struct reader *reader, struct request *request)
 {
     const struct report_style style = output_style(SIZE_MAX);
     _cleanup_(arena_done) struct arena arena = {0};
     _cleanup_text_ struct text out = {0};
     struct resource_estimate estimate;
 
-    int r = reader_estimate(reader, request->job_type, &arena, &estimate);
+    int r = read_estimate(reader, request, &arena, &estimate);
     if (r == -ENODATA)
-        return report_missing(reader, request, "no finished runs");
+        return report_missing(reader, request);
     if (r < 0)
         return reader_failed(&command_estimate, reader, r);
     note_source(reader);
@@ -94,19 +148,29 @@ static int print_estimate(struct reader *reader, const struct request *request)
     return output_text(&command_estimate, &out);
 }
 
-static int print_calibration(struct reader *reader, const struct request *request)
+static int read_calibration(struct reader *reader, const struct request *request,
+                            struct arena *arena, struct calibration_list *ret)
+{
+    return reader_calibration(reader, request->job_type[0] ? request->job_type : NULL, arena, ret);
+}
+
+static int print_calibration(struct reader *reader, struct request *request)
 {
     const struct report_style style = output_style(SIZE_MAX);
     _cleanup_(arena_done) struct arena arena = {0};
     _cleanup_text_ struct text out = {0};
     struct calibration_list list = {0};
 
-    int r =
-        reader_calibration(reader, request->job_type[0] ? request->job_type : NULL, &arena, &list);
+    int r = read_calibration(reader, request, &arena, &list);
+    if (r == 0 && !list.count) {
+        r = resolve_job_name(reader, request);
+        if (r > 0)
+            r = read_calibration(reader, request, &arena, &list);
+    }
     if (r < 0)
         return reader_failed(&command_estimate, reader, r);
     if (!list.count && !request->as_json)
-        return report_missing(reader, request, "no two finished runs of one type");
+        return report_missing(reader, request);
     note_source(reader);
     if (request->as_json)
         return output_json_list(&command_estimate, &calibration_record, &list);
@@ -120,8 +184,14 @@ static int run(const struct command_context *context, struct arguments *argument
     struct request request;
 
     int status = read_request(arguments, &request);
-    if (status == 0)
-        status = open_reader(&command_estimate, context, &reader);
+    if (status)
+        return status;
+    bool prints_list = request.shows_calibration && request.as_json;
+    status = prints_list ? open_reader_if_any(&command_estimate, context, &reader)
+                         : open_reader(&command_estimate, context, &reader);
+    if (status == EXIT_NO_DATA && prints_list) /* no data: no calibrations */
+        return output_json_list(&command_estimate, &calibration_record,
+                                &(struct calibration_list){0});
     if (status)
         return status;
     return request.shows_calibration ? print_calibration(reader, &request)
@@ -129,17 +199,18 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"calibration", 'c', NULL, "Show how often estimates held; without TYPE, for all types."},
+    {"calibration", 'c', NULL, "Show how often estimates held; without NAME, for all types."},
     {"json", 0, NULL, "Print a ResourceEstimate, or a list of Calibration objects, as JSON."},
 };
 
 const struct command command_estimate = {
     .name = "estimate",
     .summary = "Estimate what the next run of a job type will need.",
-    .usage = "estimate TYPE [--json]\n"
+    .usage = "estimate NAME [--json]\n"
              "       sonde estimate [--json] -- CMD [ARG...]\n"
-             "       sonde estimate --calibration [TYPE] [--json]",
+             "       sonde estimate --calibration [NAME] [--json]",
     .details =
+        "NAME is a type, or a job, which stands for the type of its latest run.\n"
         "Uses the latest 200 finished runs of the type: the median (p50), and the value that 95\n"
         "of 100 runs do not exceed (p95). With -- CMD, the type is the one that 'sonde run -- "
         "CMD'\n"

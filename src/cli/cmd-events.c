@@ -41,7 +41,7 @@ static int read_filter(const struct arguments *arguments, double now, struct eve
     ret->limit = DEFAULT_LIMIT;
     if (arguments->count)
         return command_misused(&command_events, "unexpected argument '%s'; did you mean --job?",
-                               arguments->words[0]);
+                               SHOWN(arguments->words[0]));
 
     int status = option_span(&command_events, arguments, now, &ret->since, &ret->until);
     if (status == 0)
@@ -67,7 +67,8 @@ static int print(const struct arguments *arguments, const struct reader *reader,
     if (as_json)
         return output_json_list(&command_events, &process_event_record, events);
     if (!events->count)
-        return report_no_data(reader, "no stored events match");
+        return report_no_data(&command_events, reader, "no stored events%s match",
+                              of_yours(reader));
     event_table_format(events, &options, &style, &out);
     return output_text(&command_events, &out);
 }
@@ -78,9 +79,13 @@ static int show(const struct command_context *context, const struct arguments *a
     _cleanup_(reader_closep) struct reader *reader = NULL;
     _cleanup_(arena_done) struct arena arena = {0};
     const char *job = arguments_value(arguments, "job");
+    bool as_json = arguments_has(arguments, "json");
     struct process_event_list events = {0};
 
-    int status = open_reader(&command_events, context, &reader);
+    int status = as_json ? open_reader_if_any(&command_events, context, &reader)
+                         : open_reader(&command_events, context, &reader);
+    if (status == EXIT_NO_DATA && as_json) /* no data: no events */
+        return output_json_list(&command_events, &process_event_record, &events);
     if (status)
         return status;
     int r = reader_events(reader, job, filter, &arena, &events);
@@ -109,7 +114,7 @@ static int follow(const struct command_context *context, const struct arguments 
                                "--until cannot be used with --follow; omit one of them");
     if (options.job && strchr(options.job, '~'))
         return command_misused(&command_events, "--follow shows new runs; omit '%s' from --job",
-                               strchr(options.job, '~'));
+                               SHOWN(strchr(options.job, '~')));
     if (!limit)
         options.filter.limit =
             arguments_has(arguments, "since") ? FOLLOW_SINCE_LIMIT : FOLLOW_LIMIT;

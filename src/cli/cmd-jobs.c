@@ -9,8 +9,6 @@
 #include "report/job-table.h"
 
 #define DEFAULT_LIMIT 20
-/* Width of the table where stdout is not a terminal. */
-#define DEFAULT_COLUMNS 80
 
 static int read_filter(const struct arguments *arguments, double now, struct job_filter *ret)
 {
@@ -21,7 +19,7 @@ static int read_filter(const struct arguments *arguments, double now, struct job
     ret->job_id = arguments_value(arguments, "job");
     if (arguments->count)
         return command_misused(&command_jobs, "unexpected argument '%s'; did you mean --job?",
-                               arguments->words[0]);
+                               SHOWN(arguments->words[0]));
     if (ret->job_id && job_id_check(ret->job_id, &reason) < 0)
         return option_invalid(&command_jobs, "job", ret->job_id, reason);
 
@@ -43,7 +41,7 @@ static bool has_conditions(const struct job_filter *filter)
 static int print(const struct arguments *arguments, const struct reader *reader,
                  const struct job_filter *filter, const struct job_list *jobs, double now)
 {
-    const struct report_style style = output_style(DEFAULT_COLUMNS);
+    const struct report_style style = output_style(SIZE_MAX);
     _cleanup_text_ struct text out = {0};
     bool as_json = arguments_has(arguments, "json");
 
@@ -51,10 +49,12 @@ static int print(const struct arguments *arguments, const struct reader *reader,
         note_source(reader);
     if (as_json)
         return output_json_list(&command_jobs, &job_record, jobs);
+    if (!jobs->count && has_conditions(filter))
+        return report_no_data(&command_jobs, reader, "no stored jobs%s match", of_yours(reader));
     if (!jobs->count)
-        return report_no_data(reader, has_conditions(filter)
-                                          ? "no stored jobs match"
-                                          : "no jobs are stored; run one with: sonde run -- CMD");
+        return report_no_data(&command_jobs, reader,
+                              "no jobs%s are stored; run one with: sonde run -- CMD",
+                              of_yours(reader));
     job_table_format(jobs, now, 0, &style, &out);
     return output_text(&command_jobs, &out);
 }
@@ -85,7 +85,8 @@ static int run(const struct command_context *context, struct arguments *argument
 static const struct command_option options[] = {
     {"since", 's', "TIME", "List jobs that were running at TIME or later."},
     {"until", 'u', "TIME", "List jobs that started at TIME or before."},
-    {"outcome", 'o', "OUTCOME", "List jobs with this outcome: running, success, failure, unknown."},
+    {"outcome", 'o', "OUTCOME",
+     "List jobs by outcome: running, success, failure (or failed), unknown."},
     {"job", 'j', "ID", "List the runs of one job."},
     {"type", 't', "TYPE", "List the runs of one type."},
     {"limit", 'n', "N", "List the latest N (default 20)."},
@@ -96,8 +97,9 @@ const struct command command_jobs = {
     .name = "jobs",
     .summary = "List jobs with their outcomes, the latest first.",
     .usage = "jobs [OPTIONS]",
-    .details = "MEMORY is the peak of the largest process. ≥ marks a lower bound, ~ the largest\n"
-               "sampled value. TIME is 14:00, \"2 hours ago\", yesterday, \"2026-11-16 14:00\" or\n"
+    .details = "LARGEST is the peak memory of the largest process. ≥ marks a lower bound, ~ the\n"
+               "largest sampled value. TIME is 14:00, \"2 hours ago\", yesterday, \"2026-11-16 "
+               "14:00\" or\n"
                "Unix seconds.\n"
                "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there are no such jobs.\n",
     .options = options,

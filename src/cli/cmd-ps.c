@@ -91,7 +91,7 @@ static int print(const struct arguments *arguments, const struct snapshot *snaps
     if (!as_json)
         output_adapt(&out);
     fwrite(text_string(&out), 1, out.length, stdout);
-    *ret_status = finish_output();
+    *ret_status = finish_output(&command_ps);
     if (!as_json && *ret_status == 0 && !arguments_has(arguments, "all"))
         note_omitted(snapshot);
     return 0;
@@ -103,7 +103,7 @@ static int run(const struct command_context *context, struct arguments *argument
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
 
     if (arguments->count)
-        return command_misused(&command_ps, "unexpected argument '%s'", arguments->words[0]);
+        return command_misused(&command_ps, "unexpected argument '%s'", SHOWN(arguments->words[0]));
     if (load_config(context, &config) < 0)
         return EXIT_USAGE;
 

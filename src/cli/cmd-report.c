@@ -29,7 +29,9 @@ static int report_job(struct reader *reader, const struct request *request)
     if (r == -ENOENT && request->job)
         return reader_has_no_job(&command_report, reader, request->job);
     if (r == -ENOENT)
-        return report_no_data(reader, "report: no jobs are stored; run one with: sonde run -- CMD");
+        return report_no_data(&command_report, reader,
+                              "no jobs%s are stored; run one with: sonde run -- CMD",
+                              of_yours(reader));
     if (r < 0)
         return reader_failed(&command_report, reader, r);
     note_source(reader);
@@ -51,7 +53,7 @@ static int report_machine(struct reader *reader, const struct request *request)
     if (r < 0)
         return reader_failed(&command_report, reader, r);
     if (machine_report_is_empty(&report))
-        return report_no_data(reader, "report: no data is stored for that time");
+        return report_no_data(&command_report, reader, "no data is stored for that time");
     note_source(reader);
     if (request->as_json)
         return output_json(&command_report, &machine_report_record, &report);
@@ -71,13 +73,13 @@ static int read_request(const struct arguments *arguments, struct request *ret)
     };
     if (arguments->count > 1)
         return command_misused(&command_report, "unexpected argument '%s'; name one job",
-                               arguments->words[1]);
+                               SHOWN(arguments->words[1]));
     if (arguments_has(arguments, "until") && !has_since)
         return command_misused(&command_report, "--until needs --since");
     if (arguments->count && has_since)
         return command_misused(&command_report,
                                "--since reports on the whole machine; omit '%s' or --since",
-                               arguments->words[0]);
+                               SHOWN(arguments->words[0]));
     ret->since = ret->until = ret->now;
     return option_span(&command_report, arguments, ret->now, &ret->since, &ret->until);
 }

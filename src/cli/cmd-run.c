@@ -143,6 +143,23 @@ static int duplicate(int fd)
     return copy < 0 ? -errno : copy;
 }
 
+/* The summary's file for a message: "standard output", or its path in quotes. */
+static void format_target(const char *path, struct text *out)
+{
+    if (descriptor_of(path) == STDOUT_FILENO)
+        text_append_string(out, "standard output");
+    else
+        text_printf(out, "'%s'", path);
+}
+
+static void report_summary_error(const char *path, const char *reason)
+{
+    _cleanup_text_ struct text target = {0};
+
+    format_target(path, &target);
+    log_error("run: cannot write the summary to %s: %s", text_string(&target), reason);
+}
+
 static const char *describe_open_error(int error)
 {
     switch (error) {
@@ -163,8 +180,7 @@ static int open_summary(struct request *request)
                                         : fd_open_output(request->summary_path, O_CREAT, 0600);
     if (request->summary_fd >= 0)
         return 0;
-    log_error("run: cannot write the summary to '%s': %s", request->summary_path,
-              describe_open_error(-request->summary_fd));
+    report_summary_error(request->summary_path, describe_open_error(-request->summary_fd));
     return EXIT_OURS;
 }
 
@@ -300,7 +316,7 @@ static void write_summary(const struct request *request, const struct run_summar
     if (r == 0)
         r = fd_write_all(request->summary_fd, text.bytes, text.length);
     if (r < 0)
-        log_error("run: cannot write the summary to '%s': %s", request->summary_path, strerror(-r));
+        report_summary_error(request->summary_path, strerror(-r));
 }
 
 static void report(const struct request *request, const struct job_run_result *result)
@@ -397,6 +413,7 @@ static const struct command_option options[] = {
     {"wait", 'w', NULL, "Also wait for processes that the command leaves running."},
     {"summary", 's', "FILE", "Write the summary to FILE as one JSON object (-: stdout)."},
     {"no-store", 0, NULL, "Do not store this run."},
+    {"json", 0, NULL, NULL, .instead = "--summary -"},
     {"quiet", 'q', NULL, "Print no summary."},
 };
 

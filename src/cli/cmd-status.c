@@ -51,7 +51,8 @@ static int run(const struct command_context *context, struct arguments *argument
     struct daemon_status daemon_status;
 
     if (arguments->count)
-        return command_misused(&command_status, "unexpected argument '%s'", arguments->words[0]);
+        return command_misused(&command_status, "unexpected argument '%s'",
+                               SHOWN(arguments->words[0]));
     int status = open_client(&command_status, context, &client);
     if (status == 0)
         status = request_status(client, &arena, &daemon_status);

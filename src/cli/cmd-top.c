@@ -43,7 +43,7 @@ static int read_options(const struct arguments *arguments, struct feed_options *
 
     if (arguments->count)
         return command_misused(&command_top, "unexpected argument '%s'; did you mean --job?",
-                               arguments->words[0]);
+                               SHOWN(arguments->words[0]));
     *ret = (struct feed_options){.job = arguments_value(arguments, "job"), .since = REAL_UNKNOWN};
     int status = read_interval(arguments, &ret->interval_ns);
     if (status == 0)
@@ -77,7 +77,7 @@ static int print_line(void *context, const struct text *line)
     int *status = context;
 
     fwrite(line->bytes, 1, line->length, stdout);
-    *status = finish_output();
+    *status = finish_output(&command_top);
     /* If the reader of stdout has ended, the status stays 0. */
     return *status || ferror(stdout) ? 1 : 0;
 }
@@ -141,7 +141,8 @@ static int read_trace_options(const struct arguments *arguments, pid_t *ret)
             return command_misused(&command_top,
                                    "--%s cannot be used with --trace; omit one of them", others[i]);
     if (arguments->count)
-        return command_misused(&command_top, "unexpected argument '%s'", arguments->words[0]);
+        return command_misused(&command_top, "unexpected argument '%s'",
+                               SHOWN(arguments->words[0]));
     if (number_parse_int(text, &pid) < 0 || pid < 1 || pid > INT_MAX)
         return command_misused(&command_top, "--trace: '%.60s' is not a process id", text);
     *ret = (pid_t)pid;

@@ -6,7 +6,8 @@
 static int run(const struct command_context *context _unused_, struct arguments *arguments)
 {
     if (arguments->count)
-        return command_misused(&command_version, "unexpected argument '%s'", arguments->words[0]);
+        return command_misused(&command_version, "unexpected argument '%s'",
+                               SHOWN(arguments->words[0]));
     if (arguments_has(arguments, "json"))
         printf("{\"version\":\"%s\"}\n", SONDE_VERSION);
     else

@@ -21,11 +21,12 @@ int command_misused(const struct command *command, const char *format, ...)
     return command->usage_status ? command->usage_status : EXIT_USAGE;
 }
 
-int finish_output(void)
+int finish_output(const struct command *command)
 {
     /* A reader that ended early (`| head`) is not a failure; a full disk is. */
     if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
         return 0;
-    log_error("cannot write to standard output: %s", strerror(errno));
+    log_error("%s%scannot write to standard output: %s", command ? command->name : "",
+              command ? ": " : "", strerror(errno));
     return 1;
 }

@@ -43,8 +43,9 @@ extern const struct command command_status;
 extern const struct command command_top;
 extern const struct command command_version;
 
-/* Flushes stdout. Returns 0, or 1 after printing why it could not be written. */
-int finish_output(void);
+/* Flushes stdout. Returns 0, or 1 after printing why it could not be written. `command` NULL: no
+ * verb was given. */
+int finish_output(const struct command *command);
 
 /* Prints what is wrong with the command line and how to fix it. Returns the verb's usage status. */
 int command_misused(const struct command *command, const char *format, ...) _printf_(2, 3);

@@ -74,14 +74,14 @@ static bool was_shown(const struct follow *follow, const struct process_event *e
 /* ---- showing ---- */
 
 /* Flushes each line, because the reader waits for it. Returns CONTINUE or the exit status. */
-static int print_line(struct text *line)
+static int print_line(const struct follow *follow, struct text *line)
 {
     if (text_error(line) < 0) {
         log_error("events: %s", strerror(-text_error(line)));
         return 1;
     }
     fwrite(line->bytes, 1, line->length, stdout);
-    if (finish_output())
+    if (finish_output(follow->options->command))
         return 1;
     return ferror(stdout) ? 0 : CONTINUE; /* the reader has ended, which is not a failure */
 }
@@ -101,7 +101,7 @@ static int show(struct follow *follow, const struct event_line *line, const stru
             event_line_encode_event(line, &out);
         text_append_char(&out, '\n');
     }
-    return print_line(&out);
+    return print_line(follow, &out);
 }
 
 /* Shows an event from the store or from the memory of the daemon. */

@@ -5,20 +5,32 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/charset.h"
 #include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/log.h"
 #include "config/paths.h"
 
+/* Programs that read compiler messages find the position only at the start of the line. */
+static void print_positioned(const char *error)
+{
+    _cleanup_text_ struct text line = {0};
+
+    text_printf(&line, "%s\n", error);
+    if (!charset_is_utf8())
+        text_to_ascii(&line, 0);
+    fd_write_all(STDERR_FILENO, text_string(&line), line.length);
+}
+
 void load_config_report(const struct config_errors *errors, int error)
 {
-    _cleanup_text_ struct text lines = {0};
-
     for (size_t i = 0; i < errors->count; i++)
-        text_printf(&lines, "%s\n", errors->lines[i]);
+        if (errors->has_line[i])
+            print_positioned(errors->lines[i]);
+        else
+            log_error("%s", errors->lines[i]);
     if (errors->left_out)
-        text_printf(&lines, "and %zu more errors\n", errors->left_out);
-    fd_write_all(STDERR_FILENO, text_string(&lines), lines.length);
+        log_error("and %zu more errors", errors->left_out);
     if (!errors->count)
         log_error("cannot load the configuration: %s", strerror(-error));
 }

@@ -13,7 +13,9 @@ int load_config(const struct command_context *context, struct config **ret);
 int find_config(const struct command_context *context, bool again, struct config **ret,
                 struct config_errors *errors);
 
-/* Prints the errors to stderr, one per line; `error` is what the call returned. */
+/* Prints the errors to stderr, one per line; `error` is what the call returned. An error at a
+ * position begins with it (FILE:LINE:COLUMN:), as those of compilers do; others begin as all
+ * errors. */
 void load_config_report(const struct config_errors *errors, int error);
 
 /* Fills in the paths of the database and the log: as configured, else below the state directory.

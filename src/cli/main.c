@@ -37,6 +37,8 @@ static void print_overview(FILE *into)
 static void format_options(const struct command_option *options, size_t count, struct text *out)
 {
     for (size_t i = 0; i < count; i++) {
+        if (options[i].instead)
+            continue;
         char left[64], letter[8] = "    ";
         if (options[i].short_name)
             snprintf(letter, sizeof(letter), "-%c, ", options[i].short_name);
@@ -103,7 +105,7 @@ static int report_unknown_verb(const char *name)
     struct suggestion near = {0};
 
     if (*name == '-') {
-        log_error("option '%s' before the verb; write: sonde VERB %s", name, name);
+        log_error("option '%s' before the verb; write: sonde VERB %s", SHOWN(name), SHOWN(name));
         return EXIT_USAGE;
     }
 
@@ -111,9 +113,9 @@ static int report_unknown_verb(const char *name)
         suggestion_consider(&near, name, strlen(name), commands[i]->name,
                             strlen(commands[i]->name));
     if (near.name)
-        log_error("unknown verb '%s'; did you mean '%s'?", name, near.name);
+        log_error("unknown verb '%s'; did you mean '%s'?", SHOWN(name), near.name);
     else
-        log_error("unknown verb '%s'; 'sonde --help' lists them", name);
+        log_error("unknown verb '%s'; 'sonde --help' lists them", SHOWN(name));
     return EXIT_USAGE;
 }
 
@@ -127,7 +129,7 @@ static int show_help(const char *name)
     if (command)
         return print_help(command);
     print_overview(stdout);
-    return finish_output();
+    return finish_output(NULL);
 }
 
 /* A file that sonde opens must not get the number of a closed standard stream: messages for stderr
@@ -164,11 +166,12 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0)
         return show_help(argc > 2 ? argv[2] : NULL);
-    const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
+    bool wants_version = strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0;
+    const char *name = wants_version ? "version" : argv[1];
     const struct command *command = find_command(name);
     if (!command)
         return report_unknown_verb(name);
 
     int status = run_command(command, argc - 1, argv + 1);
-    return end_process(status ? status : finish_output());
+    return end_process(status ? status : finish_output(command));
 }

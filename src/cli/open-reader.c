@@ -1,6 +1,7 @@
 #include "cli/open-reader.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,6 +113,11 @@ static void append_source(const struct reader *reader, struct text *out)
         text_printf(out, " (from the daemon at '%s')", reader_place(reader));
 }
 
+const char *of_yours(const struct reader *reader)
+{
+    return reader_sees_only_own(reader) ? " of yours" : "";
+}
+
 int reader_has_no_job(const struct command *command, struct reader *reader, const char *name)
 {
     _cleanup_(arena_done) struct arena arena = {0};
@@ -123,11 +129,16 @@ int reader_has_no_job(const struct command *command, struct reader *reader, cons
     if (r < 0)
         return reader_failed(command, reader, r);
     if (similar && strlen(similar) == length && strncmp(name, similar, length) == 0)
-        text_printf(&message, "no run '%s'; 'sonde jobs --job %s' lists the runs", name, similar);
-    else if (similar)
-        text_printf(&message, "no job named '%s'; did you mean '%s'?", name, similar);
-    else
-        text_printf(&message, "no job named '%s'; 'sonde jobs' lists them", name);
+        text_printf(&message, "no run '%s'; 'sonde jobs --job %s' lists the runs", SHOWN(name),
+                    similar);
+    else {
+        _cleanup_free_ char *job = strndup(name, length);
+        text_printf(&message, "no job%s named '%s'; ", of_yours(reader), job ? SHOWN(job) : "");
+        if (similar)
+            text_printf(&message, "did you mean '%s'?", similar);
+        else
+            text_append_string(&message, "'sonde jobs' lists them");
+    }
     append_source(reader, &message);
     log_error("%s: %s", command->name, text_string(&message));
     return EXIT_NO_DATA;
@@ -141,12 +152,16 @@ void note_source(const struct reader *reader)
         log_note("%s", note);
 }
 
-int report_no_data(const struct reader *reader, const char *message)
+int report_no_data(const struct command *command, const struct reader *reader, const char *format,
+                   ...)
 {
     _cleanup_text_ struct text line = {0};
+    va_list arguments;
 
-    text_append_string(&line, message);
+    va_start(arguments, format);
+    text_vprintf(&line, format, arguments);
+    va_end(arguments);
     append_source(reader, &line);
-    log_note("%s", text_string(&line));
+    log_note("%s: %s", command->name, text_string(&line));
     return EXIT_NO_DATA;
 }

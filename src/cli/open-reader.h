@@ -12,7 +12,7 @@
 int open_reader(const struct command *command, const struct command_context *context,
                 struct reader **ret);
 
-/* The same, but prints nothing where neither exists. */
+/* The same, but prints nothing where neither exists, for output that can be an empty list. */
 int open_reader_if_any(const struct command *command, const struct command_context *context,
                        struct reader **ret);
 
@@ -30,5 +30,10 @@ int reader_has_no_job(const struct command *command, struct reader *reader, cons
 /* Prints a note if the data comes from an unexpected source. For use before the data is printed. */
 void note_source(const struct reader *reader);
 
+/* " of yours" for a message about jobs that were not found, if the source hides those of other
+ * users; else "". */
+const char *of_yours(const struct reader *reader);
+
 /* Prints that there is nothing to show, and which source was read. Returns EXIT_NO_DATA. */
-int report_no_data(const struct reader *reader, const char *message);
+int report_no_data(const struct command *command, const struct reader *reader, const char *format,
+                   ...) _printf_(3, 4);

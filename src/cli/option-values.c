@@ -8,14 +8,10 @@
 #include "base/time-spec.h"
 #include "model/job.h"
 
-/* Bytes of a wrong value that a message shows. */
-#define VALUE_SHOWN 60
-
 int option_invalid(const struct command *command, const char *name, const char *value,
                    const char *problem)
 {
-    return command_misused(command, "--%s: '%.*s%s' %s", name, VALUE_SHOWN, value,
-                           strlen(value) > VALUE_SHOWN ? "..." : "", problem);
+    return command_misused(command, "--%s: '%s' %s", name, SHOWN(value), problem);
 }
 
 int option_time(const struct command *command, const struct arguments *arguments, const char *name,
@@ -44,11 +40,11 @@ int option_span(const struct command *command, const struct arguments *arguments
     int status = option_time(command, arguments, "since", now, ret_since);
     if (status == 0)
         status = option_time(command, arguments, "until", now, ret_until);
-    if (status || !since || !(*ret_since > *ret_until))
+    if (status || !since)
         return status;
-    if (until)
+    if (until && *ret_since > *ret_until)
         return option_invalid(command, "until", until, "is before --since; swap them");
-    return option_invalid(command, "since", since, "is in the future");
+    return *ret_since > now ? option_invalid(command, "since", since, "is in the future") : 0;
 }
 
 int option_type(const struct command *command, const struct arguments *arguments, const char **ret)

@@ -42,7 +42,7 @@ static int output_bytes(const struct command *command, const struct text *out)
         return 1;
     }
     fwrite(text_string(out), 1, out->length, stdout);
-    return finish_output();
+    return finish_output(command);
 }
 
 int output_text(const struct command *command, const struct text *out)

@@ -33,6 +33,7 @@ struct client {
     int fd;
     int timeout_msec;
     char *path;
+    uid_t peer_uid;
     int64_t last_id;
     struct rpc_framer framer;
     struct VEC(struct kept_line) kept; /* events, oldest first */
@@ -144,13 +145,14 @@ static enum trust trust_in_owner(uid_t uid, const char *path)
 
 /* Trusted peers are root, this user, and the owner of the socket's directory (a daemon with its own
  * user). Any other user has put a socket where a daemon was expected. */
-static int check_peer(int fd, const char *path, struct client_error *error)
+static int check_peer(int fd, const char *path, uid_t *ret_uid, struct client_error *error)
 {
     struct ucred peer;
     socklen_t size = sizeof(peer);
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
         return -errno;
+    *ret_uid = peer.uid;
     if (peer.uid == 0 || peer.uid == geteuid())
         return 0;
     switch (trust_in_owner(peer.uid, path)) {
@@ -176,12 +178,23 @@ static bool is_absent(int r)
     return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
 }
 
+/* Whether connect() was refused by the mode of the socket, which a daemon sets, and not by a
+ * directory of its path. */
+static bool is_refused_by_socket(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
 static int set_connect_error(const char *path, int r, int timeout_msec, struct client_error *error)
 {
     if (error->text[0]) /* check_peer() has set the error */
         return r;
     switch (r) {
     case -EACCES:
+        if (!is_refused_by_socket(path))
+            return set_error(error, r, "cannot connect to '%s': %s", path, strerror(-r));
         return set_error(error, r,
                          "the daemon at '%s' does not admit this user; see daemon.access in its "
                          "configuration",
@@ -217,7 +230,8 @@ static int set_absent_error(const char *const *paths, struct client_error *error
     return -ENOENT;
 }
 
-static int client_new(int fd, const char *path, int timeout_msec, struct client **ret)
+static int client_new(int fd, const char *path, uid_t peer_uid, int timeout_msec,
+                      struct client **ret)
 {
     struct client *client = calloc(1, sizeof(*client));
 
@@ -225,6 +239,7 @@ static int client_new(int fd, const char *path, int timeout_msec, struct client 
         return -ENOMEM;
     client->fd = -1; /* the caller owns `fd` until the client is complete */
     client->timeout_msec = timeout_msec;
+    client->peer_uid = peer_uid;
     client->framer.max_bytes = CLIENT_ANSWER_MAX_BYTES;
     client->path = strdup(path);
     client->buffer = malloc(RECEIVE_BYTES);
@@ -241,13 +256,14 @@ static int open_one(const char *path, int timeout_msec, struct client **ret,
                     struct client_error *error)
 {
     _cleanup_close_ int fd = -1;
+    uid_t peer_uid = 0;
 
     error->text[0] = '\0';
     int r = connect_to(path, timeout_msec, &fd);
     if (r == 0)
-        r = check_peer(fd, path, error);
+        r = check_peer(fd, path, &peer_uid, error);
     if (r == 0)
-        r = client_new(fd, path, timeout_msec, ret);
+        r = client_new(fd, path, peer_uid, timeout_msec, ret);
     if (r < 0)
         return is_absent(r) ? -ENOENT : set_connect_error(path, r, timeout_msec, error);
     TAKE_FD(fd);
@@ -296,6 +312,11 @@ void client_closep(struct client **client)
 const char *client_socket_path(const struct client *client)
 {
     return client->path;
+}
+
+bool client_sees_all(const struct client *client)
+{
+    return geteuid() == 0 || geteuid() == client->peer_uid;
 }
 
 int client_fd(const struct client *client)

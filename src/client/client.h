@@ -31,8 +31,9 @@ struct client_options {
 /* Connects to the first socket that has a listener. The listener must be root, this user, or the
  * owner of the socket's directory (if other users cannot make such a directory), so that no other
  * user can pose as a daemon. Returns 0, -ENOENT (no daemon; a socket without a listener counts as
- * none), -EACCES (the daemon does not admit this user), -EPERM (the listener is not trusted),
- * -ENAMETOOLONG (the path is too long for a socket) or another negative errno. */
+ * none), -EACCES (the daemon does not admit this user, or a directory of the path cannot be
+ * entered), -EPERM (the listener is not trusted), -ENAMETOOLONG (the path is too long for a socket)
+ * or another negative errno. */
 int client_open(const struct client_options *options, struct client **ret,
                 struct client_error *error);
 void client_close(struct client *client);
@@ -40,6 +41,8 @@ void client_closep(struct client **client);
 
 /* The path of the connected socket; valid as long as the client. */
 const char *client_socket_path(const struct client *client);
+/* Whether this user sees the jobs of all users: it is root or the daemon's user. */
+bool client_sees_all(const struct client *client);
 /* The descriptor to poll for input; the client owns it. */
 int client_fd(const struct client *client);
 

@@ -18,7 +18,7 @@ struct reader {
     enum reader_source answered;      /* the source of the current or last query */
     char error[512];                  /* see reader_strerror() */
     char note[512];                   /* see reader_note() */
-    struct client_error daemon_error; /* why a running daemon was not used; empty: none */
+    struct client_error daemon_error; /* why permission was denied; empty: it was not */
 };
 
 /* Chooses the source before each query. Returns 0 (the daemon), READ_STORE or a negative errno. */

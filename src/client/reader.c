@@ -151,6 +151,11 @@ const char *reader_place(const struct reader *reader)
                                              : reader->database_path;
 }
 
+bool reader_sees_only_own(const struct reader *reader)
+{
+    return reader->answered == READER_DAEMON && !client_sees_all(reader->client);
+}
+
 const char *reader_strerror(const struct reader *reader)
 {
     return reader->error;
@@ -205,7 +210,9 @@ static int handle_error_reply(struct reader *reader, const char *method,
     const char *message = reply->message ? reply->message : "an error";
 
     switch (reply->error) {
-    case RPC_JOB_NOT_FOUND: return -ENOENT;
+    case RPC_JOB_NOT_FOUND:
+        return set_error(reader, -ENOENT, "the daemon at '%s' returned an error: %s", place,
+                         message);
     case RPC_NOT_PERMITTED:
         return set_error(reader, -EPERM, "%s (from the daemon at '%s')", message, place);
     case RPC_METHOD_NOT_FOUND:
@@ -214,7 +221,7 @@ static int handle_error_reply(struct reader *reader, const char *method,
                   place, method);
         return fall_back(reader, -EOPNOTSUPP);
     default:
-        set_error(reader, 0, "the daemon at '%s' cannot answer: %s", place, message);
+        set_error(reader, 0, "the daemon at '%s' returned an error: %s", place, message);
         return fall_back(reader, -EIO);
     }
 }

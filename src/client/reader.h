@@ -37,12 +37,14 @@ enum reader_source reader_source(const struct reader *reader);
 /* The path of the socket or database of that source; NULL: the daemon failed, and there is no
  * database. */
 const char *reader_place(const struct reader *reader);
+/* Whether that source contains only the jobs of this user: it is a daemon that hides the others. */
+bool reader_sees_only_own(const struct reader *reader);
 /* The message of the last error. */
 const char *reader_strerror(const struct reader *reader);
 /* Why the last answer came from the database instead of the daemon; NULL: it did not. */
 const char *reader_note(const struct reader *reader);
 
-/* Why a running daemon does not admit this user; NULL: there is no such daemon. */
+/* Why this user cannot connect to a daemon that may be running; NULL: there is no such daemon. */
 const char *reader_daemon_error(const struct reader *reader);
 
 /* These work as the functions of query.h. -EPERM: the run belongs to another user. */

@@ -17,8 +17,7 @@
 
 /* A daemon with a full backlog is stopped or overloaded: sonde stores the run itself. */
 #define CONNECT_MSEC 100
-/* At the end of a run: short enough for a person who waits. */
-#define FINISH_MSEC     2000
+/* The wait for the answer to job.start at the end of a short run. */
 #define UNANSWERED_MSEC 500
 
 enum {
@@ -372,7 +371,7 @@ static enum backend_state await_answer(void *context)
 static int finish(void *context, const struct job *job)
 {
     struct run_link *link = context;
-    uint64_t until_ns = clock_mono_ns() + FINISH_MSEC * NS_PER_MSEC;
+    uint64_t until_ns = clock_mono_ns() + RUN_LINK_FINISH_MSEC * NS_PER_MSEC;
 
     int r = link->client ? send_finish(link, job) : -ENOTCONN;
     while (r == 0 && link->client && !link->is_finished)

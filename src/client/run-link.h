@@ -4,6 +4,10 @@
 
 #include "run/run-backend.h"
 
+/* How long the end of a run waits for the daemon's answer to job.finish: short enough for a person.
+ * The daemon must answer sooner (WRITTEN_WAIT_NS in daemon/dispatch.c). */
+#define RUN_LINK_FINISH_MSEC 2000
+
 struct run_link;
 
 /* `socket_paths` are the sockets to try; NULL ends the list. `store_path` is the caller's own

@@ -21,9 +21,10 @@ void config_errors_add(struct config_errors *errors, const char *file, unsigned 
     text_printf(&text, ": %s", message);
 
     char *copy = text_error(&text) < 0 ? NULL : arena_copy(&errors->arena, text.bytes, text.length);
-    if (copy)
+    if (copy) {
+        errors->has_line[errors->count] = line > 0;
         errors->lines[errors->count++] = copy;
-    else
+    } else
         errors->error = -ENOMEM;
 }
 

@@ -1,8 +1,10 @@
 /* Finds and reads the configuration file. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "config/config-load.h"
 
@@ -28,19 +30,40 @@ static int read_to_end(int fd, struct text *into)
     return 0;
 }
 
-/* With O_NONBLOCK in `flags`, never blocks: a FIFO is then an error (-ESPIPE). */
-static int read_file(const char *path, int flags, struct text *into)
+/* Whether a pipe has no name, such as that of `--config <(…)`: a program writes it now. A named one
+ * could wait for its writer forever. */
+static bool is_unnamed_pipe(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+}
+
+static int check_kind(int fd, bool may_block)
 {
     struct stat status;
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
 
-    if (fd < 0 || fstat(fd, &status) < 0)
+    if (fstat(fd, &status) < 0)
         return -errno;
-    if (S_ISDIR(status.st_mode))
-        return -EISDIR;
-    if (S_ISFIFO(status.st_mode) && flags & O_NONBLOCK)
-        return -ESPIPE;
-    return read_to_end(fd, into);
+    switch (status.st_mode & S_IFMT) {
+    case S_IFDIR: return -EISDIR;
+    case S_IFBLK: return -ENOTSUP;
+    case S_IFIFO: return !may_block ? -ESPIPE : is_unnamed_pipe(fd) ? 0 : -ENOTSUP;
+    default: return 0;
+    }
+}
+
+/* Without `may_block`, a pipe is an error (-ESPIPE). The open itself never blocks. */
+static int read_file(const char *path, bool may_block, struct text *into)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0)
+        return errno == ENXIO ? -ENOTSUP : -errno; /* a socket */
+    int r = check_kind(fd, may_block);
+    if (r == 0 && may_block && fcntl(fd, F_SETFL, 0) < 0)
+        r = -errno;
+    return r < 0 ? r : read_to_end(fd, into);
 }
 
 static const char *describe_error(int error)
@@ -49,15 +72,17 @@ static const char *describe_error(int error)
     case ENOENT: return "no such file";
     case EACCES: return "not readable: permission denied";
     case EISDIR: return "is a directory, not a file";
+    case ENOTSUP: return "is not a regular file";
     case ESPIPE: return "is a pipe, which cannot be read again";
     default: return strerror(error);
     }
 }
 
-static int load_file(const char *path, int flags, struct config **ret, struct config_errors *errors)
+static int load_file(const char *path, bool may_block, struct config **ret,
+                     struct config_errors *errors)
 {
     _cleanup_text_ struct text bytes = {0};
-    int r = read_file(path, flags, &bytes);
+    int r = read_file(path, may_block, &bytes);
 
     if (r < 0) {
         if (r != -ENOMEM)
@@ -69,12 +94,12 @@ static int load_file(const char *path, int flags, struct config **ret, struct co
 
 int config_load(const char *path, struct config **ret, struct config_errors *errors)
 {
-    return load_file(path, 0, ret, errors);
+    return load_file(path, true, ret, errors);
 }
 
 int config_load_again(const char *path, struct config **ret, struct config_errors *errors)
 {
-    return load_file(path, O_NONBLOCK, ret, errors);
+    return load_file(path, false, ret, errors);
 }
 
 /* Returns whether the search may continue: the file does not exist, or its directory is not

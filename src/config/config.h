@@ -134,6 +134,7 @@ static inline bool config_traces_members(const struct config *config)
  * empty. */
 struct config_errors {
     const char *lines[CONFIG_ERRORS_MAX];
+    bool has_line[CONFIG_ERRORS_MAX]; /* whether the error begins with a position, FILE:LINE */
     size_t count;
     size_t left_out; /* number of errors beyond CONFIG_ERRORS_MAX */
     int error;       /* Returns 0, or -ENOMEM: some errors could not be stored */

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config/paths.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 #include "probe/process-lookup.h"
 
 /* How long to wait for the writer to open the database. */

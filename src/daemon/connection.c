@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "daemon/daemon-state.h"
 #include "daemon/exchange.h"
-#include "daemon/manager.h"
 #include "daemon/server.h"
 #include "rpc/codec.h"
 #include "rpc/event-name.h"

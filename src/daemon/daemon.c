@@ -1,4 +1,4 @@
-/* The manager: holds the state, starts and stops the parts in order, and handles signals. */
+/* Holds the state, starts and stops the parts in order, and handles signals. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "base/vec.h"
 #include "config/paths.h"
 #include "daemon/adoption.h"
+#include "daemon/daemon-state.h"
 #include "daemon/instance-lock.h"
-#include "daemon/manager.h"
 #include "daemon/periodic-analysis.h"
 #include "daemon/publish.h"
 #include "daemon/query-thread.h"
@@ -28,7 +28,9 @@
 #define FILES_WANTED 65536
 /* Events are published after at most this time, even with a long interval. */
 #define FLUSH_AFTER_MS 500
-/* Limits the time for writing queued data, so that the daemon stops within 3 s. */
+/* The time for writing queued data before the daemon stops. A writer that still uses CPU time gets
+ * up to ten times as long (STOP_TIMES_MAX in writer/store-writer.c); one that hangs is abandoned.
+ */
 #define STOP_STORING_NS (2 * NS_PER_SEC)
 
 /* ---- callbacks ---- */

@@ -1,10 +1,12 @@
 #include "daemon/dispatch.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/manager.h"
+#include "client/run-link.h"
+#include "daemon/daemon-state.h"
 #include "daemon/query-thread.h"
 
 static const handler_fn handlers[RPC_METHOD_COUNT] = {
@@ -39,8 +41,10 @@ static const handler_fn handlers[RPC_METHOD_COUNT] = {
     [RPC_STRACE_TRACE] = method_strace_trace,
 };
 
-/* Shorter than the time that `sonde run` waits for the answer to job.finish. */
+/* The longest delay of an answer. `sonde run` must get the answer to job.finish before it gives up.
+ */
 #define WRITTEN_WAIT_NS (1500 * NS_PER_MSEC)
+static_assert(WRITTEN_WAIT_NS < RUN_LINK_FINISH_MSEC * NS_PER_MSEC, "sonde run waits too briefly");
 
 void answer_after_query(struct answer *answer, struct query_thread *thread,
                         void (*execute)(struct query *query))
@@ -56,7 +60,7 @@ void answer_when_written(struct answer *answer, struct query_thread *thread)
     answer->wait_ns = WRITTEN_WAIT_NS;
 }
 
-void answer_at_pace(struct answer *answer, const struct daemon *daemon)
+void answer_when_written_under_load(struct answer *answer, const struct daemon *daemon)
 {
     if (daemon->writer && store_writer_load(daemon->writer) != STORE_LOAD_LIGHT)
         answer_when_written(answer, daemon->job_queries);

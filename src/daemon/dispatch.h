@@ -37,8 +37,8 @@ void answer_after_query(struct answer *answer, struct query_thread *thread,
                         void (*execute)(struct query *query));
 /* Delays the answer until the pending writes are on the disk, for a bounded time. */
 void answer_when_written(struct answer *answer, struct query_thread *thread);
-/* The same, but only if many writes are pending: clients that outpace the disk are throttled. */
-void answer_at_pace(struct answer *answer, const struct daemon *daemon);
+/* The same, but only while many writes are pending: throttles clients that outpace the disk. */
+void answer_when_written_under_load(struct answer *answer, const struct daemon *daemon);
 /* Answers with an empty object. */
 void answer_empty(struct answer *answer);
 /* Makes the answer an error (enum rpc_error) with a message. */

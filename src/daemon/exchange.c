@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
-#include "daemon/manager.h"
 #include "daemon/query-thread.h"
 #include "daemon/server.h"
 

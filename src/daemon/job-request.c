@@ -5,7 +5,7 @@
 
 #include "config/paths.h"
 #include "daemon/connection.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 #include "probe/process-lookup.h"
 
 bool job_request_owns(const struct peer *peer, const struct run *run)

@@ -5,8 +5,8 @@
 
 #include "base/cleanup.h"
 #include "daemon/connection.h"
+#include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
-#include "daemon/manager.h"
 #include "daemon/server.h"
 #include "daemon/status.h"
 #include "model/record-json.h"

@@ -6,10 +6,10 @@
 #include "base/cleanup.h"
 #include "config/paths.h"
 #include "daemon/connection.h"
-#include "daemon/context.h"
+#include "daemon/daemon-state.h"
 #include "daemon/job-request.h"
-#include "daemon/manager.h"
 #include "daemon/query-thread.h"
+#include "daemon/resource-context.h"
 #include "probe/process-lookup.h"
 
 /* Limits the search for the run that a process was started in. */
@@ -165,7 +165,7 @@ static int register_process(struct daemon *daemon, struct connection *connection
                    ? engine_register(daemon->engine, run, sheet_num, process, replay)
                    : r;
     }
-    context_write(daemon, peer->uid, process.pid, process.pid != 0, &context);
+    resource_context_write(daemon, peer->uid, process.pid, process.pid != 0, &context);
     return run_lifecycle_step(daemon, run,
                               &(struct run_lifecycle_step){.sheet_num = sheet_num,
                                                            .process = process,
@@ -357,7 +357,7 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
         answer->then = start_checked;
         answer->wait_ns = 0;
         answer->start_ticks = process.start_ticks;
-        answer_at_pace(answer, daemon);
+        answer_when_written_under_load(answer, daemon);
         return;
     }
     engine_drain(daemon->engine);
@@ -365,5 +365,5 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
         resume_run(daemon, connection, request, known, process, answer);
     else
         start_run(daemon, connection, request, process, false, answer);
-    answer_at_pace(answer, daemon);
+    answer_when_written_under_load(answer, daemon);
 }

@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "daemon/connection.h"
+#include "daemon/daemon-state.h"
 #include "daemon/job-request.h"
-#include "daemon/manager.h"
 #include "explain/failure-chain.h"
 #include "model/record-json.h"
 

@@ -1,7 +1,7 @@
 /* Handlers of analyze.run and estimate.calibration. */
 #include "daemon/connection.h"
+#include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
-#include "daemon/manager.h"
 #include "daemon/periodic-analysis.h"
 #include "model/record-json.h"
 #include "query/query.h"

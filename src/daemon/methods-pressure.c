@@ -5,10 +5,10 @@
 
 #include "base/cleanup.h"
 #include "daemon/connection.h"
-#include "daemon/context.h"
+#include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
-#include "daemon/manager.h"
 #include "daemon/query-thread.h"
+#include "daemon/resource-context.h"
 #include "model/record-json.h"
 #include "query/query.h"
 
@@ -17,7 +17,8 @@ void method_resource_context(struct daemon *daemon, struct connection *connectio
 {
     pid_t pid = (pid_t)rpc_int(request, "pid", 0);
 
-    context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &answer->result);
+    resource_context_write(daemon, connection_peer(connection)->uid, pid, pid != 0,
+                           &answer->result);
 }
 
 void method_pressure_current(struct daemon *daemon, struct connection *connection,

@@ -3,9 +3,9 @@
 
 #include "base/cleanup.h"
 #include "daemon/connection.h"
-#include "daemon/context.h"
+#include "daemon/daemon-state.h"
 #include "daemon/job-request.h"
-#include "daemon/manager.h"
+#include "daemon/resource-context.h"
 
 /* Reads the process that a step begins with, if the request has one. Returns false with an error in
  * the answer. */
@@ -63,7 +63,7 @@ static void handle_step(struct daemon *daemon, struct connection *connection,
                            : read_last_process(connection, request, run, &step, answer)))
         return;
     pid_t pid = step.process.pid;
-    context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &context);
+    resource_context_write(daemon, connection_peer(connection)->uid, pid, pid != 0, &context);
     int r = run_lifecycle_step(daemon, run, &step);
     if (!is_begin && pid && r == 0)
         tracing_release(engine_tracing(daemon->engine), run, pid);
@@ -73,7 +73,7 @@ static void handle_step(struct daemon *daemon, struct connection *connection,
     else if (r < 0)
         answer_fail_errno(answer, r);
     text_printf(&answer->result, "{\"resource_context\":%s}", text_string(&context));
-    answer_at_pace(answer, daemon);
+    answer_when_written_under_load(answer, daemon);
 }
 
 void method_sheet_started(struct daemon *daemon, struct connection *connection,

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "daemon/connection.h"
+#include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
-#include "daemon/manager.h"
 #include "daemon/query-thread.h"
 #include "model/record-json.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/json-writer.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 #include "model/record-json.h"
 #include "model/redact.h"
 #include "rpc/event-name.h"

@@ -4,9 +4,9 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "daemon/context.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 #include "daemon/publish.h"
+#include "daemon/resource-context.h"
 #include "daemon/run-lifecycle-parts.h"
 #include "model/cause.h"
 
@@ -108,7 +108,7 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
 
     if (!active)
         return;
-    context_write(daemon, run->uid, active->pid, active->pid != 0, &context);
+    resource_context_write(daemon, run->uid, active->pid, active->pid != 0, &context);
     run_lifecycle_step(daemon, run, &step);
     if (!daemon->writer)
         return;

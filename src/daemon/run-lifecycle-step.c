@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json-writer.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 #include "daemon/run-lifecycle-parts.h"
 #include "model/record-json.h"
 

@@ -13,7 +13,7 @@
 #include "base/json-writer.h"
 #include "base/utf8.h"
 #include "config/paths.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 #include "daemon/publish.h"
 #include "daemon/run-lifecycle-parts.h"
 #include "model/process.h"

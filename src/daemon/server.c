@@ -17,7 +17,7 @@
 #include "base/fd-io.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 #include "loop/fd-watch.h"
 #include "probe/procfs.h"
 #include "rpc/codec.h"

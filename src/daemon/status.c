@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 #include "daemon/periodic-analysis.h"
 #include "daemon/server.h"
 

@@ -31,13 +31,14 @@ struct database_path_error {
 
 /* Returns 0 if a database can be opened at ret->path: a regular file that belongs to this user or
  * root, in a directory that only they can write. If options->create is set, creates a missing file
- * with mode 0600 and missing directories with mode 0700, regardless of the umask; existing ones are
- * not changed. The caller frees `ret` with database_path_done().
+ * with mode 0600 and missing directories with mode 0700, regardless of the umask. An existing
+ * database of this user and SQLite's files beside it become unreadable for other users; existing
+ * directories are not changed. The caller frees `ret` with database_path_done().
  *
  * Otherwise returns a negative errno and sets `error`: -ENOENT (missing, and not to be created),
  * -EPERM (other users can write the directory, or own the file), -ELOOP (a link that another user
- * may have created), -EINVAL (not a regular file), -EREMOTE (the local directory is on a network,
- * too) or the errno of a system call. */
+ * may have created), -EMLINK (too many links), -EINVAL (not a regular file), -EREMOTE (the local
+ * directory is on a network, too) or the errno of a system call. */
 int database_path_prepare(const struct database_path_options *options, struct database_path *ret,
                           struct database_path_error *error);
 void database_path_done(struct database_path *path);

@@ -78,16 +78,15 @@ int database_fail(struct database *database, int code, const char *doing)
 {
     int error = errno_of(database->handle, code);
 
-    return database_fail_with(database, error, "%s in '%s': %s", doing, database->path,
+    return database_fail_with(database, error, "%s '%s': %s", doing, database->path,
                               error_text(error, database->handle));
 }
 
 int database_fail_errno(struct database *database, int error)
 {
     if (error == -EBADMSG)
-        return database_fail_with(database, error,
-                                  "cannot read '%s': unexpected data, not written by sonde",
-                                  database->path);
+        return database_fail_with(database, error, "cannot read '%s': %s", database->path,
+                                  error_text(error, NULL));
     return database_fail_with(database, error, "%s", error_text(error, NULL));
 }
 
@@ -306,13 +305,13 @@ void database_close(struct database *database)
 int database_exec(struct database *database, const char *sql)
 {
     int code = sqlite3_exec(database->handle, sql, NULL, NULL, NULL);
-    return code == SQLITE_OK ? 0 : database_fail(database, code, "cannot write");
+    return code == SQLITE_OK ? 0 : database_fail(database, code, "cannot write to");
 }
 
 int database_prepare(struct database *database, const char *sql, sqlite3_stmt **ret)
 {
     int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
-    return code == SQLITE_OK ? 0 : database_fail(database, code, "cannot read the tables");
+    return code == SQLITE_OK ? 0 : database_fail(database, code, "cannot read the tables of");
 }
 
 int database_prepare_text(struct database *database, struct text *sql, sqlite3_stmt **ret)
@@ -329,10 +328,11 @@ int database_step(struct database *database, sqlite3_stmt *statement)
 
     if (code == SQLITE_ROW)
         return 1;
-    int r = code == SQLITE_DONE
-                ? 0
-                : database_fail(database, code,
-                                sqlite3_stmt_readonly(statement) ? "cannot read" : "cannot write");
+    int r =
+        code == SQLITE_DONE
+            ? 0
+            : database_fail(database, code,
+                            sqlite3_stmt_readonly(statement) ? "cannot read" : "cannot write to");
     sqlite3_reset(statement);
     return r;
 }
@@ -420,7 +420,7 @@ static int run_prepared(struct database *database, const char *sql, sqlite3_stmt
         return r;
     int code = sqlite3_step(*statement);
     if (code != SQLITE_DONE)
-        r = database_fail(database, code, "cannot write");
+        r = database_fail(database, code, "cannot write to");
     sqlite3_reset(*statement);
     return r;
 }

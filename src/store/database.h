@@ -44,8 +44,8 @@ enum database_mode {
 int database_open(const char *path, enum database_mode mode, struct database *ret);
 void database_close(struct database *database);
 
-/* Records the text of an SQLite result code, with `doing` in front ("cannot write"), and returns
- * the code as a negative errno. */
+/* Records the text of an SQLite result code, with `doing` ("cannot write to") and the path in
+ * front, and returns the code as a negative errno. */
 int database_fail(struct database *database, int code, const char *doing);
 /* Records the general text of a negative errno, and returns it; for errors of our own. -EBADMSG: a
  * value that sonde cannot have written. */

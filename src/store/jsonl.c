@@ -42,13 +42,16 @@ static int open_file(int dir_fd, const char *name, int flags, struct stat *ret_s
 }
 
 /* The same for writing. The file must belong to this user or root, because its owner can read what
- * is written to it. */
+ * is written to it. Other users lose their rights to a file of this user. */
 static int open_own_file(int dir_fd, const char *name, int flags, struct stat *ret_stat)
 {
     _cleanup_close_ int fd = open_file(dir_fd, name, flags | O_RDWR | O_CREAT, ret_stat);
 
     if (fd >= 0 && ret_stat->st_uid != geteuid() && ret_stat->st_uid != 0)
         return -EPERM;
+    if (fd >= 0 && ret_stat->st_uid == geteuid() && (ret_stat->st_mode & 0077) &&
+        fchmod(fd, ret_stat->st_mode & 0700) < 0)
+        return -errno;
     return TAKE_FD(fd);
 }
 

@@ -337,7 +337,7 @@ static int has_column(struct database *database, const char *table, const char *
 
     if (code == SQLITE_OK)
         return 1;
-    return code == SQLITE_ERROR ? 0 : database_fail(database, code, "cannot read the tables");
+    return code == SQLITE_ERROR ? 0 : database_fail(database, code, "cannot read the tables of");
 }
 
 /* Adds the columns of fields that are new in the field tables. */

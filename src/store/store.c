@@ -74,7 +74,7 @@ static int open_database(struct store *store, const char *path)
     if (ballast_check_room(path) < 0) {
         ballast_delete(path);
         if (ballast_check_room(path) < 0)
-            return database_fail_with(database, -ENOSPC, "cannot write in '%s': the disk is full",
+            return database_fail_with(database, -ENOSPC, "cannot write to '%s': the disk is full",
                                       path);
     }
     int r = database_open(path, DATABASE_WRITE, database);

@@ -196,8 +196,11 @@ static void put_gpu(const struct gpu_metric *gpu, struct canvas *canvas, unsigne
                text_string(&label));
 }
 
-static void put_own_cost(const struct snapshot *snapshot, struct canvas *canvas, unsigned row)
+/* "own CPU 0.1%, 19.0M, 0.4 ms per snapshot", shortened to `width`. */
+static void put_own_cost(const struct snapshot *snapshot, struct canvas *canvas, unsigned row,
+                         unsigned width)
 {
+    static const char unit[] = " per snapshot";
     _cleanup_text_ struct text label = {0};
 
     text_append_string(&label, "CPU ");
@@ -205,9 +208,12 @@ static void put_own_cost(const struct snapshot *snapshot, struct canvas *canvas,
     text_append_string(&label, "%, ");
     append_figure(&label, &snapshot_record, "daemon_rss_mb", snapshot);
     if (real_is_known(snapshot->collect_ms))
-        text_printf(&label, ", %.1f ms per snapshot", snapshot->collect_ms);
+        text_printf(&label, ", %.1f ms", snapshot->collect_ms);
     row_put(canvas, row, LOOK_ACCENT, "own ");
-    row_put(canvas, row, LOOK_DIM, text_string(&label));
+    width -= MIN(width, (unsigned)strlen("own "));
+    if (real_is_known(snapshot->collect_ms) && label.length + strlen(unit) <= width)
+        text_append_string(&label, unit);
+    row_visible(canvas, row, LOOK_DIM, text_string(&label), width);
 }
 
 static void put_count(struct canvas *canvas, unsigned row, const char *label, int64_t count,
@@ -220,6 +226,16 @@ static void put_count(struct canvas *canvas, unsigned row, const char *label, in
     row_put(canvas, row, LOOK_PLAIN, "  ");
 }
 
+/* The steps that the jobs report, or those of the processes: without a daemon, only the processes
+ * have steps. */
+static int64_t count_steps(const struct screen *screen)
+{
+    int64_t reported = screen->frame->snapshot->active_sheets;
+    int64_t listed = (int64_t)screen->listing->steps;
+
+    return listed > reported && listed ? listed : reported;
+}
+
 static void put_counts(const struct screen *screen, struct canvas *canvas, unsigned row)
 {
     const struct snapshot *snapshot = screen->frame->snapshot;
@@ -227,7 +243,7 @@ static void put_counts(const struct screen *screen, struct canvas *canvas, unsig
     struct human figure, of_shown;
 
     put_count(canvas, row, "Jobs", snapshot->running_jobs, LOOK_BOLD);
-    put_count(canvas, row, "Steps", snapshot->active_sheets, LOOK_BOLD);
+    put_count(canvas, row, "Steps", count_steps(screen), LOOK_BOLD);
     row_put(canvas, row, LOOK_ACCENT, "Processes ");
     if (int_is_known(snapshot->process_total) && (size_t)snapshot->process_total != shown)
         row_printf(canvas, row, LOOK_BOLD, "%s of ", figure_count(&of_shown, (int64_t)shown));
@@ -318,7 +334,7 @@ static void put_left(const struct screen *screen, struct canvas *canvas, unsigne
     else if (n == 2 && canvas->columns < BESIDE_COLUMNS) /* no room beside the bars */
         put_pressure(screen, canvas, row);
     else if (n == 2)
-        put_own_cost(snapshot, canvas, row);
+        put_own_cost(snapshot, canvas, row, width);
 }
 
 void draw_meters(const struct screen *screen, struct canvas *canvas, struct part part)

@@ -475,6 +475,15 @@ static bool has_sheets(const struct listing_work *work, size_t job)
     return false;
 }
 
+static size_t count_steps(const struct listing_work *work)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < work->groups.count; i++)
+        count += work->groups.items[i].parent != NONE;
+    return count;
+}
+
 static bool add_group_row(struct walk *walk, size_t index, unsigned depth)
 {
     const struct group *group = &walk->work->groups.items[index];
@@ -633,6 +642,7 @@ int listing_build(struct listing *listing, const struct frame *frame,
         return work->error;
     }
     listing->shown_processes = work->sorted.count;
+    listing->steps = count_steps(work);
     find_alarms(listing, frame);
     return 0;
 }

@@ -68,6 +68,7 @@ struct listing {
     struct VEC(struct row) rows;
     const struct frame *frame; /* the frame of the rows; NULL: none yet */
     size_t shown_processes;    /* number of processes that pass the filter */
+    size_t steps;              /* number of steps with such a process */
     struct listing_work *work; /* reused for each frame, to avoid allocations */
 };
 

@@ -61,6 +61,7 @@ class Help(harness.TestCase):
         text = self.run_sonde("version").stdout.decode()
         self.assertRegex(text, r"^sonde [0-9]+\.[0-9]+\.[0-9]+\n$")
         self.assertEqual(self.run_sonde("--version").stdout.decode(), text)
+        self.assertEqual(self.run_sonde("-V").stdout.decode(), text)
         parsed = harness.strict_json(self.run_sonde("version", "--json").stdout.decode())
         self.assertEqual(f"sonde {parsed['version']}\n", text)
 
@@ -71,6 +72,19 @@ class Help(harness.TestCase):
                 result = self.run_program(harness.SONDE, *words, stdout=full)
                 self.assertEqual(result.status, 1, result)
                 self.assertIn("No space left on device", result.stderr)
+                verb = "" if words[0] == "--help" else f"{words[0]}: "
+                self.assertIn(f"sonde: {verb}cannot write to standard output", result.stderr)
+
+    def test_columns_have_the_names_of_the_output(self):
+        """A word in capitals in the help is a column or a value that the usage names."""
+        self.run_sonde("run", "-q", "--job", "x", "--", "true")
+        heading = self.run_sonde("jobs").stdout.decode().split("\n")[0]
+        text = self.run_sonde("jobs", "--help").stdout.decode()
+        self.assertIn("LARGEST", heading)
+        self.assertIn("LARGEST is the peak", text)
+        self.assertNotIn("MEMORY", text)
+        self.assertIn("(or failed)", text)
+        self.assertIn("ALL RUNS", self.run_sonde("analyze", "--help").stdout.decode())
 
 
 class WrongUsage(harness.TestCase):
@@ -101,6 +115,19 @@ class WrongUsage(harness.TestCase):
         self.refused("ps", "--\x1b[31m" + "x" * 1000)
         self.assertIn("did you mean '--wait'",
                       self.refused("run", "--wiat", "--", "true", status=125))
+
+        self.assertIn("did you mean '--summary -'",
+                      self.refused("run", "--json", "--", "true", status=125))
+
+    def test_long_words_are_cut(self):
+        word = "x" * 100000
+        self.run_sonde("run", "-q", "--", "true")
+        for words in ((word,), ("help", word), ("report", word), ("estimate", word),
+                      ("jobs", word), ("config", word), ("events", "--job", word)):
+            with self.subTest(words=words[:-1]):
+                result = self.run_sonde(*words)
+                self.assertIn("x" * 60 + "...", result.stderr)
+                self.assertLess(len(result.stderr), 300, result)
 
     def test_missing_value(self):
         self.assertIn("'--config' needs a value", self.refused("ps", "--config"))
@@ -276,6 +303,39 @@ class Configuration(harness.TestCase):
                 result = self.run_sonde("config", "check", path)
                 self.assertEqual(result.status, 2, result)
                 self.assertIn(path, result.stderr)
+
+    def test_pipes(self):
+        """A named pipe could wait forever; the pipe of another program is read."""
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        for words in (("check", fifo), ("check", "--config", fifo), ("show", "--config", fifo)):
+            with self.subTest(words=words):
+                result = self.run_sonde("config", *words)
+                self.assertEqual(result.status, 2, result)
+                self.assertEqual(result.stderr, f"sonde: {fifo}: is not a regular file\n")
+        result = self.run_program("bash", "-c", '"$0" config check <(sleep 0.1; echo "limits: {}")',
+                                  harness.SONDE)
+        self.assertEqual(result.status, 0, result)
+
+    def test_ascii_outside_utf8(self):
+        environment = dict(self.environment, LC_ALL="C")
+        bad = self.write("b\u00e4d.yaml", "profiler:\n  scope: gr\u00f6\u00dfe\n")
+        good = self.write("g\u00fct.yaml", "")
+        for path, status, text in ((bad, 2, "'gr\\u00f6\\u00dfe'"), (good, 0, "g\\u00fct.yaml: ok"),
+                                   (self.path("n\u00f6"), 2, "n\\u00f6: no such file")):
+            with self.subTest(path=path):
+                result = self.run_sonde("config", "check", path, env=environment)
+                output = result.stdout.decode("ascii") + result.stderr
+                self.assertEqual(result.status, status, result)
+                self.assertIn(text, output)
+                self.assertTrue(output.isascii(), result)
+
+    def test_beginning_of_errors(self):
+        """A position comes first, as in the messages of compilers; other errors name sonde."""
+        path = self.write("sonde.yaml", BAD)
+        self.assertTrue(self.run_sonde("config", "check", path).stderr.startswith(f"{path}:7:23: "))
+        self.assertTrue(self.run_sonde("ps", "--config", "/no/such").stderr.startswith(
+            "sonde: /no/such: "))
 
     @harness.needs_root()
     @harness.needs_program("setpriv")

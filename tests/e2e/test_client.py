@@ -226,6 +226,33 @@ class Reading(ClientTestCase):
 
     @harness.needs_root()
     @harness.needs_program("setpriv")
+    def test_socket_in_a_closed_directory(self):
+        """It is unknown whether there is a daemon: no daemon has refused the user."""
+        directory = os.path.join(self.open_directory(), "closed")
+        os.mkdir(directory, 0o700)
+        path = os.path.join(directory, "sonde.sock")
+        state = os.path.join(self.open_directory(), "state")
+        os.mkdir(state, 0o700)
+        os.chown(state, harness.UNPRIVILEGED_UID, harness.UNPRIVILEGED_UID)
+        environment = dict(self.environment, SONDE_STATE_DIR=state, SONDE_SOCKET=path)
+        self.ask("run", "-q", "--", "true", prefix=harness.unprivileged(), env=environment)
+        result = self.run_sonde("jobs", prefix=harness.unprivileged(), env=environment)
+        self.assertEqual(result.stderr, f"sonde: cannot connect to '{path}': Permission denied; "
+                                        f"reading '{state}/monitor.db' instead\n")
+
+    def test_error_reply_to_a_list(self):
+        """A daemon's message is shown, also if its code means a missing job."""
+        def fail(_):
+            raise RpcError(-32000, "out of pencils")
+        self.serve(job__list=fail, analyze__run=fail, estimate__job=fail)
+        for words in (["jobs"], ["analyze"], ["estimate", "x"]):
+            with self.subTest(words=words):
+                self.assertEqual(self.ask(*words, status=1).stderr,
+                                 f"sonde: {words[0]}: the daemon at '{self.socket}' returned an "
+                                 "error: out of pencils\n")
+
+    @harness.needs_root()
+    @harness.needs_program("setpriv")
     def test_socket_of_another_user_is_not_trusted(self):
         path = os.path.join(self.open_directory(), "sonde.sock")
         planted = self.start(*harness.unprivileged(), "python3", "-c",

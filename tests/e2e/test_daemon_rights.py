@@ -815,8 +815,18 @@ class Verbs(RightsTestCase):
                 self.assertEqual(result.status, 1, result)
                 self.assertEqual(result.stdout, b"")
                 self.assertRegex(result.stderr, "another user|root and the daemon's owner")
-        result = self.sonde_as(TWO, "jobs")
-        self.assertEqual((result.status, result.stdout), (3, b""), result)
+        for words, text in ((("jobs",), "no jobs of yours are stored; "),
+                            (("jobs", "--job", "x"), "no stored jobs of yours match"),
+                            (("events",), "no stored events of yours match"),
+                            (("report",), "no jobs of yours are stored; "),
+                            (("report", "x"), "no job of yours named 'x'; "),
+                            (("analyze",), "; only your own runs count"),
+                            (("estimate", "x"), "no finished runs of yours of the type 'x'")):
+            with self.subTest(words=words):
+                result = self.sonde_as(TWO, *words)
+                self.assertEqual((result.status, result.stdout), (3, b""), result)
+                self.assertIn(text, result.stderr)
+        self.assertIn("no stored jobs match", self.sonde_as(0, "jobs", "--job", "x").stderr)
 
     def test_follow(self):
         with open(self.path("errors"), "wb") as errors:

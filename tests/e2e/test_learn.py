@@ -289,6 +289,24 @@ class Alone(LearnTestCase):
                       self.words("estimate", "x"))
         self.assertIn("no two finished runs", self.words("estimate", "--calibration"))
         self.assertEqual(self.json("estimate", "--calibration"), [])
+        self.assertIn("no data: fewer than two finished runs of the type 'x'",
+                      self.words("estimate", "--calibration", "x"))
+        self.assertIn("no job named 'nope'; ", self.words("diff", "nope"))
+
+    def test_empty_list_without_a_database(self):
+        self.assertEqual(self.json("estimate", "--calibration"), [])
+        self.assertEqual(self.json("estimate", "--calibration", "x"), [])
+
+    def test_estimate_of_a_job(self):
+        """The name of a job stands for the type of its latest run."""
+        self.store("nightly", "true", options=["--type", "old"])
+        for _ in range(2):
+            self.store("nightly", "true", options=["--type", "import"])
+        self.assertRegex(self.text("estimate", "nightly"), r"^import: estimated from 2 ")
+        self.assertRegex(self.text("estimate", "--calibration", "nightly"), r"(?m)^  import ")
+        self.assertEqual(self.json("estimate", "--calibration", "nightly")[0]["job_type"], "import")
+        self.store("other", "true", options=["--type", "nightly"])
+        self.assertRegex(self.text("estimate", "nightly"), r"^nightly: estimated from 1 ")
 
     def test_analysis_is_kept(self):
         for i in range(6):
@@ -339,7 +357,7 @@ class Alone(LearnTestCase):
         for words, reason in (
                 (("analyze", "x"), "unexpected argument"),
                 (("analyze", "--type", "a~b"), "--type: 'a~b' contains '~'"),
-                (("estimate",), "specify a type"),
+                (("estimate",), "specify a type or a job"),
                 (("estimate", "a", "b"), "unexpected argument"),
                 (("estimate", "a", "--", "b"), "either a type or"),
                 (("estimate", ""), "is empty"),

@@ -358,6 +358,11 @@ class Summary(harness.TestCase):
         self.assertIn("cannot write the summary to '/dev/full': No space left on device",
                       result.stderr)
 
+    def test_summary_to_a_full_standard_output(self):
+        with open("/dev/full", "wb") as full:
+            result = self.run_sonde("run", "-q", "-s", "-", "--", "true", stdout=full)
+        self.assertIn("cannot write the summary to standard output: ", result.stderr)
+
     def test_summary_into_a_process(self):
         result = self.run_program("bash", "-c", '"$0" run -q --summary >(cat) -- true; wait',
                                   harness.SONDE)

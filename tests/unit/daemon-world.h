@@ -3,7 +3,7 @@
  * events of the kernel. */
 #pragma once
 
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 
 struct daemon_world {
     struct daemon daemon;

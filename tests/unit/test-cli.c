@@ -18,6 +18,7 @@ static const struct command_option options[] = {
     {"wait", 'w', NULL, ""},
     {"interval", 0, "TIME", ""},
     {"step", 0, "N", "", .old_name = "sheet"},
+    {"json", 0, NULL, NULL, .instead = "--summary -"},
 };
 
 static char error[256];
@@ -53,6 +54,28 @@ static void test_options_and_arguments(void **state _unused_)
     assert_string_equal(arguments.words[0], "--job");
     assert_int_equal(parse(&arguments, false, ARGV(W("-"))), 0);
     assert_int_equal(arguments.count, 1);
+}
+
+static void test_option_of_another_verb(void **state _unused_)
+{
+    struct arguments arguments;
+
+    assert_int_equal(parse(&arguments, false, ARGV(W("--json"))), -EINVAL);
+    assert_string_equal(error, "unknown option '--json'; did you mean '--summary -'?");
+    assert_int_equal(parse(&arguments, false, ARGV(W("--jsn"))), -EINVAL);
+    assert_string_equal(error, "unknown option '--jsn'");
+}
+
+static void test_long_words_are_cut(void **state _unused_)
+{
+    char word[1000] = "";
+
+    assert_string_equal(SHOWN("short"), "short");
+    memset(word, 'x', 60);
+    assert_string_equal(SHOWN(word), word);
+    strcpy(word + 59, "\u00e9 and more"); /* not cut within a character */
+    assert_int_equal(strlen(SHOWN(word)), 62);
+    assert_string_equal(SHOWN(word) + 59, "...");
 }
 
 static void test_options_of_the_command(void **state _unused_)
@@ -330,6 +353,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_and_arguments),
+        cmocka_unit_test(test_option_of_another_verb),
+        cmocka_unit_test(test_long_words_are_cut),
         cmocka_unit_test(test_options_of_the_command),
         cmocka_unit_test(test_familiar_forms),
         cmocka_unit_test(test_wrong_usage),

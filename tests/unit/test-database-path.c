@@ -165,14 +165,25 @@ static void test_missing_paths_are_created(void **state _unused_)
     assert_int_equal(mode_of(base), 0700);
 }
 
-static void test_existing_files_are_unchanged(void **state _unused_)
+static void test_modes_of_existing_files(void **state _unused_)
 {
+    static const char *const names[] = {"d/x.db", "d/x.db-wal", "d/x.db-shm"};
+
     make_dir(BELOW("d"), 0755);
-    make_file(BELOW("d/x.db"), 0640);
-    expect(BELOW("d/x.db"), true);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        make_file(BELOW(names[i]), i ? 0644 : 0640);
+    make_file(BELOW("d/x.db.copy"), 0644);
     expect(BELOW("d/x.db"), false);
-    assert_int_equal(mode_of(BELOW("d")), 0755);
     assert_int_equal(mode_of(BELOW("d/x.db")), 0640);
+    expect(BELOW("d/x.db"), true);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_int_equal(mode_of(BELOW(names[i])), 0600);
+    assert_int_equal(mode_of(BELOW("d")), 0755);
+    assert_int_equal(mode_of(BELOW("d/x.db.copy")), 0644);
+    /* A file that its owner made read-only stays so. */
+    assert_int_equal(chmod(BELOW("d/x.db"), 0444), 0);
+    expect(BELOW("d/x.db"), true);
+    assert_int_equal(mode_of(BELOW("d/x.db")), 0400);
 }
 
 static void test_nothing_is_created_for_readers(void **state _unused_)
@@ -210,7 +221,7 @@ static void test_links(void **state _unused_)
     make_file(BELOW("target/x.db"), 0600);
     assert_int_equal(symlink(BELOW("target/x.db"), BELOW("open/x.db")), 0);
     assert_int_equal(symlink(BELOW("target"), BELOW("open/dir")), 0);
-    expect_rejected(BELOW("open/x.db"), -ELOOP, "x.db", "symbolic link");
+    expect_rejected(BELOW("open/x.db"), -ELOOP, "x.db", "others can write; name");
     expect_rejected(BELOW("open/dir/x.db"), -ELOOP, "x.db", "symbolic link");
 
     /* Our own links are followed, even if their target is missing. */
@@ -229,7 +240,7 @@ static void test_links(void **state _unused_)
 
     assert_int_equal(symlink("loop", BELOW("own/loop")), 0);
     assert_int_equal(symlink("nowhere", BELOW("own/dangling")), 0);
-    expect_rejected(BELOW("own/loop"), -ELOOP, "loop", "too many");
+    expect_rejected(BELOW("own/loop"), -EMLINK, "loop", "too many");
     expect_rejected(BELOW("own/dangling/x.db"), -ENOENT, "dangling", "--state-dir");
 }
 
@@ -392,7 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_network_filesystems),
         with_dir(test_missing_paths_are_created),
-        with_dir(test_existing_files_are_unchanged),
+        with_dir(test_modes_of_existing_files),
         with_dir(test_nothing_is_created_for_readers),
         with_dir(test_directory_others_can_write),
         with_dir(test_links),

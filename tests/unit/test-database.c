@@ -1,6 +1,9 @@
 /* One connection to SQLite, and its log beside readers. */
 #include "unit.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "base/macros.h"
 #include "store-world.h"
 #include "store/database.h"
@@ -58,11 +61,29 @@ static void test_log_restarts_when_readers_have_left(void **state)
     database_close(&database);
 }
 
+/* Whatever shows that the file is damaged, the message names the file and the fix. */
+static void test_damage_has_one_message(void **state)
+{
+    static const char *const damage = "the database is damaged; move the file away to start a new";
+    struct store_fixture *fixture = *state;
+    struct database database = {.checkpoint_pages = CHECKPOINT_PAGES};
+
+    assert_int_equal(store_close(fixture_open(fixture)), 0);
+    assert_int_equal(database_open(fixture->path, DATABASE_WRITE, &database), 0);
+    assert_int_equal(database_fail_errno(&database, -EBADMSG), -EBADMSG);
+    assert_non_null(strstr(database.error.text, damage));
+    assert_int_equal(database_fail(&database, SQLITE_CORRUPT, "cannot read"), -EBADMSG);
+    assert_non_null(strstr(database.error.text, damage));
+    assert_int_equal(strncmp(database.error.text, "cannot read '/", strlen("cannot read '/")), 0);
+    database_close(&database);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, store_fixture_set_up, store_fixture_tear_down)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(test_log_restarts_when_readers_have_left)};
+    const struct CMUnitTest tests[] = {T(test_log_restarts_when_readers_have_left),
+                                       T(test_damage_has_one_message)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,9 +140,12 @@ static void test_round_trip(void **state)
     assert_int_equal(st.st_mode & 07777, 0600);
 
     jsonl_close(TAKE_PTR(jsonl));
+    assert_int_equal(chmod(fixture->path, 0644), 0);
     jsonl = open_log(fixture, PLENTY);
     assert_int_equal(append(jsonl, "{}"), 0);
     expect_lines(fixture, "{\"a\":1}\n{\"b\":\"é\"}\n{}\n", 0);
+    assert_int_equal(stat(fixture->path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
 }
 
 static void test_directories_are_created(void **state)

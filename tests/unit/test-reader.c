@@ -307,6 +307,21 @@ static void test_a_daemon_that_fails_and_no_database(void **state)
     assert_non_null(strstr(reader_strerror(reader), "closed the connection"));
 }
 
+/* A list is never "not found": the message of the daemon is the error. */
+static void test_not_found_keeps_the_message(void **state)
+{
+    struct scene *scene = *state;
+    struct job_filter filter = JOB_FILTER_ALL;
+    struct job_list jobs = {0};
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer, scene);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, false);
+
+    scene->error = RPC_JOB_NOT_FOUND;
+    assert_int_equal(reader_jobs(reader, &filter, NOW, &scene->arena, &jobs), -ENOENT);
+    assert_non_null(strstr(reader_strerror(reader), "returned an error: words of the daemon"));
+    fake_daemon_stop(daemon);
+}
+
 static void test_more_than_a_daemon_answers_at_once(void **state)
 {
     struct scene *scene = *state;
@@ -552,6 +567,7 @@ int main(void)
         TEST(test_no_daemon_and_no_database),
         TEST(test_database_instead_of_a_failing_daemon),
         TEST(test_a_daemon_that_fails_and_no_database),
+        TEST(test_not_found_keeps_the_message),
         TEST(test_more_than_a_daemon_answers_at_once),
         TEST(test_run_of_another_user),
         TEST(test_run_that_the_daemon_does_not_know),

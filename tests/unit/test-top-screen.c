@@ -288,6 +288,32 @@ static void test_the_whole_screen(void **state)
     assert_true(shows(stage, "F1Help F3Search F4Filter F5Tree F6Sort F9Kill"));
 }
 
+/* At 80 columns, the left half is cut so that the halves stay apart. */
+static void test_own_cost_and_pressure_are_apart(void **state)
+{
+    struct stage *stage = *state;
+    struct snapshot *snapshot = stage->world.frame.snapshot;
+
+    snapshot->daemon_cpu_percent = 0.1;
+    snapshot->daemon_rss_mb = 19;
+    snapshot->collect_ms = 0.4;
+    draw(stage, 24, 80);
+    assert_true(shows(stage, "own CPU 0.1%, 19.0M, 0.4 ms             Pressure low"));
+    draw(stage, 24, 100);
+    assert_true(shows(stage, "0.4 ms per snapshot"));
+}
+
+/* Without a daemon, only the processes have steps. */
+static void test_steps_of_processes_are_counted(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->world.frame.snapshot->active_sheets = 0;
+    draw(stage, 24, 100);
+    assert_true(shows(stage, "step 3"));
+    assert_true(shows(stage, "Jobs 2  Steps 1"));
+}
+
 static void test_detail(void **state)
 {
     struct stage *stage = *state;
@@ -530,6 +556,8 @@ int main(void)
         cmocka_unit_test(test_hostile_text),
         cmocka_unit_test(test_layout_at_every_size),
         T(test_the_whole_screen),
+        T(test_own_cost_and_pressure_are_apart),
+        T(test_steps_of_processes_are_counted),
         T(test_detail),
         T(test_memory_of_a_job),
         T(test_title_without_a_daemon),

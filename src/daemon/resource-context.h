@@ -11,5 +11,5 @@ struct daemon;
 
 /* Writes the context of a process (`is_of_process`) or of the machine. A pid that is 0, unknown or
  * not visible to user `viewer` gives nulls. */
-void context_write(struct daemon *daemon, int64_t viewer, pid_t pid, bool is_of_process,
-                   struct text *out);
+void resource_context_write(struct daemon *daemon, int64_t viewer, pid_t pid, bool is_of_process,
+                            struct text *out);

@@ -1,4 +1,4 @@
-#include "daemon/context.h"
+#include "daemon/resource-context.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/json-writer.h"
-#include "daemon/manager.h"
+#include "daemon/daemon-state.h"
 
 /* The shares of system calls: from a tracer if it has reported lately, else from the latest
  * snapshot.
@@ -90,8 +90,8 @@ static const struct process_metric *find_process(struct daemon *daemon, int64_t 
     return daemon_owner_of(daemon, process->run_id) == viewer ? process : NULL;
 }
 
-void context_write(struct daemon *daemon, int64_t viewer, pid_t pid, bool is_of_process,
-                   struct text *out)
+void resource_context_write(struct daemon *daemon, int64_t viewer, pid_t pid, bool is_of_process,
+                            struct text *out)
 {
     const struct process_metric *process = find_process(daemon, viewer, pid);
     const struct snapshot *latest = daemon->live.latest;
