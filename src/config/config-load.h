@@ -40,7 +40,7 @@ struct config_apply {
     struct config *config;
     struct config_errors *errors;
     const struct config_node *values[CONFIG_KEYS_MAX]; /* by key; NULL: not in the file */
-    int error;                                         /* Returns 0 or -ENOMEM */
+    int error;                                         /* 0 or -ENOMEM */
 };
 
 /* Sets all keys of a tree; adds errors to `apply->errors`. */

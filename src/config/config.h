@@ -137,7 +137,7 @@ struct config_errors {
     bool has_line[CONFIG_ERRORS_MAX]; /* whether the error begins with a position, FILE:LINE */
     size_t count;
     size_t left_out; /* number of errors beyond CONFIG_ERRORS_MAX */
-    int error;       /* Returns 0, or -ENOMEM: some errors could not be stored */
+    int error;       /* 0, or -ENOMEM: some errors could not be stored */
     struct arena arena;
 };
 

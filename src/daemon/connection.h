@@ -42,8 +42,8 @@ size_t connection_unread(const struct connection *connection);
 bool connection_has_left(const struct connection *connection);
 
 const struct peer *connection_peer(const struct connection *connection);
-/* Whether the connection should be closed: the client does not read its output, does not complete a
- * line, is idle without a stream or a run, or is gone. */
+/* Whether the connection should be closed: the client does not read its output (a stream drops
+ * events instead), does not complete a line, is idle without a stream or a run, or is gone. */
 bool connection_is_stale(const struct connection *connection, uint64_t now_ns);
 /* The client started a run: the connection is not closed as idle while the client's process owns a
  * run. */

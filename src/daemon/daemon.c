@@ -197,7 +197,7 @@ static void report_changes(const struct changes *changes, config_change_fn on_ch
 }
 
 /* Keeps the values that need a restart. Returns 0 or -ENOMEM. */
-static int keep_paths(const struct config *old, struct config *new)
+static int keep_restart_values(const struct config *old, struct config *new)
 {
     new->storage_path = arena_strdup(&new->arena, old->storage_path);
     new->jsonl_path = arena_strdup(&new->arena, old->jsonl_path);
@@ -246,7 +246,7 @@ static int change_config(struct daemon *daemon, struct config *config, struct ch
     if (r == 0)
         r = changes->error;
     if (r == 0)
-        r = keep_paths(daemon->config, config);
+        r = keep_restart_values(daemon->config, config);
     return r < 0 ? r : apply_config(daemon, config);
 }
 

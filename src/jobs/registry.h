@@ -102,8 +102,8 @@ int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num
  * process is the foster parent of only one run, the latest. Returns 0 or -ENOMEM. */
 int registry_set_foster(struct registry *registry, pid_t pid, struct run *run);
 
-/* Sets the start time that a client reported for the member or foster parent `pid`: a process that
- * a reading finds with another start time is a different one. */
+/* Sets the start time that the member or foster parent `pid` is expected to have: a process that a
+ * reading finds with another start time is a different one. */
 void registry_expect(struct registry *registry, pid_t pid, uint64_t start_ticks);
 bool registry_is_foster(const struct registry *registry, pid_t pid);
 

@@ -53,7 +53,7 @@ const struct record earlier_runs_record = RECORD_OF(struct earlier_runs, "Earlie
 /* ---- comparison ---- */
 
 /* Whether `job` is another run than `run`, with this outcome. */
-static bool is_earlier(const struct job *job, const struct job *run, int outcome)
+static bool is_other_run(const struct job *job, const struct job *run, int outcome)
 {
     return job->outcome == outcome && strcmp(job->run_id, run->run_id) != 0;
 }
@@ -76,7 +76,7 @@ static bool compare_figure(const struct profile_figure *figure, const struct job
 
     for (size_t i = 0; i < jobs->count; i++) {
         double other = profile_figure_value(figure, &jobs->items[i].profile);
-        if (is_earlier(&jobs->items[i], run, OUTCOME_SUCCESS) && real_is_known(other))
+        if (is_other_run(&jobs->items[i], run, OUTCOME_SUCCESS) && real_is_known(other))
             values[count++] = other;
     }
     if (count < EARLIER_RUNS_MIN || !real_is_known(value))
@@ -117,8 +117,8 @@ int earlier_runs_make(const struct job_list *jobs, const struct job *run, struct
     struct earlier_runs earlier = {0};
 
     for (size_t i = 0; i < jobs->count; i++) {
-        bool has_failed = is_earlier(&jobs->items[i], run, OUTCOME_FAILURE);
-        earlier.runs += has_failed || is_earlier(&jobs->items[i], run, OUTCOME_SUCCESS);
+        bool has_failed = is_other_run(&jobs->items[i], run, OUTCOME_FAILURE);
+        earlier.runs += has_failed || is_other_run(&jobs->items[i], run, OUTCOME_SUCCESS);
         earlier.failures += has_failed;
     }
     int r =

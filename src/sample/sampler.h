@@ -38,7 +38,7 @@ struct sampler_input {
  * processes. Returns 0 or -ENOMEM. */
 int sampler_take(struct sampler *sampler, const struct sampler_input *input, struct snapshot **ret);
 
-/* The following functions call those of the same name in ledger.h. */
+/* The following functions forward to the ledger: see ledger.h. */
 int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const struct rusage *usage);
 
 int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t start_ticks,

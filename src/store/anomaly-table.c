@@ -132,7 +132,7 @@ static bool find_program(const char *command, char into[static SUBJECT_MAX_BYTES
 }
 
 struct subject {
-    const char *kind; /* of its make_tag; NULL: the machine */
+    const char *kind; /* of its tag; NULL: the machine */
     char text[SUBJECT_MAX_BYTES + 1];
 };
 

@@ -30,7 +30,7 @@ static const struct {
 struct budget {
     double left[KINDS]; /* tokens */
     bool is_storm[KINDS];
-    double at; /* time of the last refill_budget */
+    double at; /* time of the last refill */
 };
 
 struct fold_budget {
