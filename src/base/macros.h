@@ -10,6 +10,10 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
+/* The value of a macro as text. */
+#define TEXT_OF(macro)   TEXT_OF_(macro)
+#define TEXT_OF_(tokens) #tokens
+
 #define MIN(a, b)                                                                                  \
     ({                                                                                             \
         __typeof__(a) min_a_ = (a);                                                                \

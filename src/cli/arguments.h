@@ -13,7 +13,7 @@ struct command_option {
     const char *argument; /* name of its value, for the help; NULL: a flag */
     const char *help;
     const char *old_name; /* an older spelling, accepted but not shown; NULL: none */
-    const char *instead;  /* what the error suggests for this option, which is none; NULL: it is */
+    const char *instead;  /* not an option: the error suggests this; NULL: an option */
 };
 
 #define ARGUMENTS_MAX_OPTIONS 32

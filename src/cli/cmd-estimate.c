@@ -13,6 +13,7 @@
 
 struct request {
     char job_type[JOB_ID_MAX_BYTES + 1]; /* empty: not given */
+    bool may_be_job;                     /* it can also be the name of a job */
     bool shows_calibration;
     bool as_json;
 };
@@ -43,6 +44,7 @@ static int read_type(const struct arguments *arguments, struct request *request)
         return command_misused(&command_estimate, "the name '%s' %s", SHOWN(arguments->words[0]),
                                reason);
     strcpy(request->job_type, arguments->words[0]);
+    request->may_be_job = true;
     return 0;
 }
 
@@ -84,7 +86,7 @@ static int resolve_job_name(struct reader *reader, struct request *request)
     _cleanup_(arena_done) struct arena arena = {0};
     struct job run;
 
-    if (!request->job_type[0])
+    if (!request->may_be_job)
         return 0;
     int r = find_run(reader, request->job_type, NULL, &arena, &run);
     if (r != 0)

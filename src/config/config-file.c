@@ -72,7 +72,7 @@ static const char *describe_error(int error)
     case ENOENT: return "no such file";
     case EACCES: return "not readable: permission denied";
     case EISDIR: return "is a directory, not a file";
-    case ENOTSUP: return "is not a regular file";
+    case ENOTSUP: return "is a named pipe, a socket or a device; name a regular file";
     case ESPIPE: return "is a pipe, which cannot be read again";
     default: return strerror(error);
     }

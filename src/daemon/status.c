@@ -131,18 +131,23 @@ static int fill_exactness(const struct daemon *daemon, struct arena *arena,
 static int fill_collector(const struct daemon *daemon, struct arena *arena,
                           struct daemon_status *status)
 {
-    bool has_events = engine_has_events(daemon->engine);
+    const char *events =
+        has_part(daemon, KERNEL_PART_EVENTS) ? "BPF programs in the kernel report forks and exits"
+        : engine_has_events(daemon->engine)  ? "the process connector reports forks and exits"
+                                             : "forks and exits are found by scanning";
     char description[384];
 
     status->collector = engine_collector(daemon->engine);
-    if (has_part(daemon, KERNEL_PART_PROCESSES))
-        snprintf(description, sizeof(description),
-                 "BPF programs in the kernel report every process%s%s",
-                 why_not(daemon)[0] ? "; " : "", why_not(daemon));
-    else
+    if (!has_part(daemon, KERNEL_PART_PROCESSES))
         snprintf(description, sizeof(description), "no kernel collector: %s; %s", why_not(daemon),
-                 has_events ? "the process connector reports forks and exits"
-                            : "forks and exits are found by scanning");
+                 events);
+    else if (why_not(daemon)[0])
+        snprintf(description, sizeof(description),
+                 "BPF programs in the kernel report every process; %s; %s", why_not(daemon),
+                 events);
+    else
+        snprintf(description, sizeof(description),
+                 "BPF programs in the kernel report every process");
     status->collector_reason = arena_strdup(arena, description);
     return status->collector_reason ? 0 : -ENOMEM;
 }

@@ -9,9 +9,7 @@
 #include "base/uuid.h"
 #include "model/process.h"
 
-#define QUOTE(token)       #token
-#define QUOTE_VALUE(macro) QUOTE(macro)
-#define JOB_ID_MAX_TEXT    QUOTE_VALUE(JOB_ID_MAX_BYTES)
+#define JOB_ID_MAX_TEXT TEXT_OF(JOB_ID_MAX_BYTES)
 
 const char *const outcome_names[OUTCOME_COUNT] = {
     [OUTCOME_NONE] = NULL,         [OUTCOME_RUNNING] = "running", [OUTCOME_SUCCESS] = "success",

@@ -66,13 +66,14 @@ struct event_line event_line_of_job(const struct job *job, bool is_end);
 int64_t event_line_pid(const struct event_line *line);
 const char *event_line_run_id(const struct event_line *line);
 
+/* The published name of the event: that of a stored step is not `process.exit`, but
+ * `sheet.completed`. */
+const char *event_line_name(const struct event_line *line);
+
 /* The parts of a line, for callers with a layout of their own: the time of the event (a daemon
  * publishes the event a little later); a one-word label ("exit", "anomaly"); the label's colour;
  * the details ("status 2, CPU 1.20 s"), appended to an empty buffer, which has any error; the
  * command line, or NULL. */
-/* The published name of the event: that of a stored step is not `process.exit`, but
- * `sheet.completed`. */
-const char *event_line_name(const struct event_line *line);
 double event_line_time(const struct event_line *line);
 const char *event_line_label(const struct event_line *line);
 enum tint event_line_tint(const struct event_line *line);

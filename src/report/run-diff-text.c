@@ -115,13 +115,11 @@ static void append_figures(const struct run_diff *diff, const struct report_styl
         double left = profile_figure_value(&figures[i], &diff->left.profile);
         double right = profile_figure_value(&figures[i], &diff->right.profile);
         _cleanup_text_ struct text left_cell = {0}, right_cell = {0}, difference = {0};
-        struct human left_text, right_text;
         if (profile_figure_is_zero(&figures[i], left) && profile_figure_is_zero(&figures[i], right))
             continue;
         profile_figure_append(&figures[i], &diff->left.profile, &left_cell);
         profile_figure_append(&figures[i], &diff->right.profile, &right_cell);
-        if (strcmp(profile_figure_format(&figures[i], &left_text, left),
-                   profile_figure_format(&figures[i], &right_text, right)) == 0)
+        if (strcmp(text_string(&left_cell), text_string(&right_cell)) == 0)
             text_append_string(&difference, "same");
         else
             difference_append(right, left, &difference);

@@ -165,33 +165,6 @@ static int create_file(const struct fd_location *where)
     return fchmod(fd, 0600) < 0 ? -errno : 0; /* the umask may have removed bits */
 }
 
-/* Removes the rights of other users from the file with this suffix, if it exists and is ours. It is
- * not opened: closing it would release SQLite's locks on it. */
-static int make_private(const struct fd_location *where, const char *suffix)
-{
-    char name[PATH_MAX];
-    struct stat st;
-
-    if (snprintf(name, sizeof(name), "%s%s", where->rest, suffix) >= (int)sizeof(name))
-        return -ENAMETOOLONG;
-    if (fstatat(where->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : -errno;
-    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || !(st.st_mode & 0077))
-        return 0;
-    return fchmodat(where->dir_fd, name, st.st_mode & 0700, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-}
-
-/* SQLite gives its other files the mode of the database, but only when it creates them. */
-static int make_all_private(const struct fd_location *where)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
-    int r = 0;
-
-    for (size_t i = 0; i < ARRAY_SIZE(suffixes) && r == 0; i++)
-        r = make_private(where, suffixes[i]);
-    return r;
-}
-
 static int check_file(const struct fd_location *where, const char *path,
                       struct database_path_error *error)
 {
@@ -243,11 +216,7 @@ static int prepare_file(struct fd_location *where, const char *path, bool create
     r = create ? create_file(where) : 0;
     if (r < 0)
         return reject_path(error, r, path);
-    r = check_file(where, path, error);
-    if (r < 0 || !create)
-        return r;
-    r = make_all_private(where);
-    return r < 0 ? reject_path(error, r, path) : 0;
+    return check_file(where, path, error);
 }
 
 /* ---- the local directory ---- */

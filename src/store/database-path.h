@@ -31,9 +31,8 @@ struct database_path_error {
 
 /* Returns 0 if a database can be opened at ret->path: a regular file that belongs to this user or
  * root, in a directory that only they can write. If options->create is set, creates a missing file
- * with mode 0600 and missing directories with mode 0700, regardless of the umask. An existing
- * database of this user and SQLite's files beside it become unreadable for other users; existing
- * directories are not changed. The caller frees `ret` with database_path_done().
+ * with mode 0600 and missing directories with mode 0700, regardless of the umask. Existing files
+ * and directories are not changed. The caller frees `ret` with database_path_done().
  *
  * Otherwise returns a negative errno and sets `error`: -ENOENT (missing, and not to be created),
  * -EPERM (other users can write the directory, or own the file), -ELOOP (a link that another user

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd-io.h"
+#include "base/macros.h"
 #include "store/schema.h"
 
 /* Longer than any transaction of sonde takes: a writer that waits longer waits for a stuck one. */
@@ -177,6 +178,38 @@ static int check_kind(struct database *database, uint64_t *ret_bytes)
     return 0;
 }
 
+/* Removes the rights of other users from the file with this suffix, if it exists and is this
+ * user's. It is not opened: closing it would release SQLite's locks on it. */
+static int make_private(const struct database *database, const char *suffix)
+{
+    char name[PATH_MAX];
+    struct stat st;
+
+    if (snprintf(name, sizeof(name), "%s%s", database->path, suffix) >= (int)sizeof(name))
+        return -ENAMETOOLONG;
+    if (fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || !(st.st_mode & 0077))
+        return 0;
+    if (fchmodat(AT_FDCWD, name, st.st_mode & 0700, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno; /* the last other connection was closed meanwhile */
+    return 0;
+}
+
+/* SQLite gives its other files the mode of the database, but only when it creates them. */
+static int make_all_private(struct database *database)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        int r = make_private(database, suffixes[i]);
+        if (r < 0)
+            return database_fail_with(database, r, "cannot change the mode of '%s%s': %s",
+                                      database->path, suffixes[i], strerror(-r));
+    }
+    return 0;
+}
+
 /* ---- opening ---- */
 
 static int on_busy(void *context, int times)
@@ -286,6 +319,8 @@ int database_open(const char *path, enum database_mode mode, struct database *re
     if (r < 0)
         return r;
     r = check_content(ret, mode, bytes);
+    if (r == 0 && mode == DATABASE_WRITE)
+        r = make_all_private(ret); /* not before: the file of another program keeps its mode */
     return r < 0 ? r : configure_handle(ret, mode);
 }
 

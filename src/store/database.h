@@ -40,7 +40,10 @@ enum database_mode {
 /* Opens a database. Checks the file first, because SQLite may repair or truncate a file that is not
  * ours. Returns 0; -ENOENT if the file is missing or, for reading, empty; -EBADMSG if it belongs to
  * another program, is truncated or damaged; -EPROTONOSUPPORT if a newer version of sonde made it;
- * or another negative errno. Call database_close() also after an error. */
+ * or another negative errno. Call database_close() also after an error.
+ *
+ * For writing, other users lose their rights to the database and to SQLite's files beside it, as
+ * far as these belong to this user. The directory must be safe: see database-path.h. */
 int database_open(const char *path, enum database_mode mode, struct database *ret);
 void database_close(struct database *database);
 

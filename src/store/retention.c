@@ -13,9 +13,7 @@
 #define PAGES_PER_STEP "256"
 
 /* ROWS_PER_STEP as SQL text. */
-#define TEXT_OF(number)     #number
-#define TEXT_OF_ROWS(macro) TEXT_OF(macro)
-#define ROWS_LIMIT          TEXT_OF_ROWS(ROWS_PER_STEP)
+#define ROWS_LIMIT TEXT_OF(ROWS_PER_STEP)
 
 /* Finding unused texts scans all tables: once a day is enough. */
 #define SWEEP_SECONDS SECONDS_PER_DAY
@@ -31,8 +29,8 @@ static bool must_stop(const struct database *database)
 /* ---- statements in steps ---- */
 
 /* Runs `sql`, which deletes rows below ?1 (a time, or a tick of session ?2), in a transaction of
- * its own, until it deletes less than ROWS_PER_STEP rows. Statements on tables with many rows limit
- * themselves to ROWS_LIMIT rows. Returns 0, 1 if cancelled, or a negative errno. */
+ * its own, until it deletes fewer than ROWS_PER_STEP rows. Statements on tables with many rows
+ * limit themselves to ROWS_LIMIT rows. Returns 0, 1 if cancelled, or a negative errno. */
 static int delete_in_steps(struct database *database, const char *sql, double before,
                            int64_t session)
 {

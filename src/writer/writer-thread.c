@@ -211,10 +211,7 @@ static int write_with_retries(struct store_writer *writer, struct store_message 
             return r;
         if (!is_temporary(r) && tries >= TRIES_MAX)
             return store_message_is_droppable(message) ? 1 : r;
-        /* A short run on a full disk then reports it only once, at its end. */
-        bool is_early = r == -ENOSPC && !writer->store && tries == 1;
-        if (!is_early || writer->options.store.is_long_lived)
-            report_error(writer, r, writer->error.text);
+        report_error(writer, r, writer->error.text);
         wait_for_retry(writer, r, was_stopping);
     }
 }

@@ -76,7 +76,7 @@ class Help(harness.TestCase):
                 self.assertIn(f"sonde: {verb}cannot write to standard output", result.stderr)
 
     def test_columns_have_the_names_of_the_output(self):
-        """A word in capitals in the help is a column or a value that the usage names."""
+        """The help of jobs and analyze names columns as the tables do."""
         self.run_sonde("run", "-q", "--job", "x", "--", "true")
         heading = self.run_sonde("jobs").stdout.decode().split("\n")[0]
         text = self.run_sonde("jobs", "--help").stdout.decode()
@@ -312,7 +312,8 @@ class Configuration(harness.TestCase):
             with self.subTest(words=words):
                 result = self.run_sonde("config", *words)
                 self.assertEqual(result.status, 2, result)
-                self.assertEqual(result.stderr, f"sonde: {fifo}: is not a regular file\n")
+                self.assertEqual(result.stderr, f"sonde: {fifo}: is a named pipe, a socket or a device; "
+                                                "name a regular file\n")
         result = self.run_program("bash", "-c", '"$0" config check <(sleep 0.1; echo "limits: {}")',
                                   harness.SONDE)
         self.assertEqual(result.status, 0, result)

@@ -334,7 +334,7 @@ class Late(Restarting):
     def let_ask(self, sonde, tracer):
         """Lets the run send its request when the daemon has dropped the first events of the run."""
         parent = harness.children_of(tracer.pid)[0]
-        harness.wait_until(lambda: harness.process_state(parent) in ("T", "t"), "it is stopped")
+        harness.wait_until(lambda: "stopped by SIGSTOP" in self.read("trace").decode(), "it is stopped")
         sonde.fresh()  # the daemon has read all events so far
         dropped = time.monotonic() + self.KEPT_SECONDS
         harness.wait_until(lambda: time.monotonic() > dropped, "the events are old")

@@ -2,7 +2,11 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/macros.h"
 #include "store-world.h"
@@ -61,6 +65,88 @@ static void test_log_restarts_when_readers_have_left(void **state)
     database_close(&database);
 }
 
+/* ---- rights ---- */
+
+struct beside {
+    char path[PATH_MAX];
+};
+
+static const char *beside(struct beside *into, const struct store_fixture *fixture,
+                          const char *suffix)
+{
+    snprintf(into->path, sizeof(into->path), "%s%s", fixture->path, suffix);
+    return into->path;
+}
+
+static void make_file(const char *path, mode_t mode, const char *content)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, strlen(content)), (ssize_t)strlen(content));
+    assert_int_equal(fchmod(fd, mode), 0);
+    close(fd);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) < 0) { /* SQLite deletes an empty journal */
+        assert_int_equal(errno, ENOENT);
+        return 0;
+    }
+    return st.st_mode & 07777;
+}
+
+static void test_other_users_lose_their_rights(void **state)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+    struct store_fixture *fixture = *state;
+    struct database database = {0};
+    struct beside name, target;
+
+    assert_int_equal(store_close(fixture_open(fixture)), 0);
+    for (size_t i = 1; i < ARRAY_SIZE(suffixes); i++)
+        make_file(beside(&name, fixture, suffixes[i]), 0644, "");
+    assert_int_equal(chmod(fixture->path, 0640), 0);
+    make_file(beside(&target, fixture, ".copy"), 0644, "");
+
+    assert_int_equal(database_open(fixture->path, DATABASE_READ, &database), 0);
+    database_close(&database);
+    assert_int_equal(mode_of(fixture->path), 0640);
+
+    assert_int_equal(database_open(fixture->path, DATABASE_WRITE, &database), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+        assert_int_equal(mode_of(beside(&name, fixture, suffixes[i])) & 0077, 0);
+    assert_int_equal(mode_of(fixture->path), 0600);
+    assert_int_equal(mode_of(target.path), 0644);
+    database_close(&database);
+
+    /* A link is not followed. */
+    unlink(beside(&name, fixture, "-journal"));
+    assert_int_equal(symlink(target.path, name.path), 0);
+    assert_int_equal(chmod(fixture->path, 0444), 0);
+    assert_int_equal(database_open(fixture->path, DATABASE_WRITE, &database), 0);
+    assert_int_equal(mode_of(fixture->path), 0400); /* read-only files stay so */
+    assert_int_equal(mode_of(target.path), 0644);
+    database_close(&database);
+    unlink(name.path);
+    unlink(target.path);
+}
+
+static void test_rejected_file_keeps_its_mode(void **state)
+{
+    struct store_fixture *fixture = *state;
+    struct database database = {0};
+
+    make_file(fixture->path, 0644, "root:x:0:0:root:/root:/bin/sh\n");
+    assert_int_equal(database_open(fixture->path, DATABASE_WRITE, &database), -EBADMSG);
+    assert_int_equal(mode_of(fixture->path), 0644);
+    database_close(&database);
+    unlink(fixture->path);
+}
+
 /* Whatever shows that the file is damaged, the message names the file and the fix. */
 static void test_damage_has_one_message(void **state)
 {
@@ -82,8 +168,9 @@ static void test_damage_has_one_message(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(test_log_restarts_when_readers_have_left),
-                                       T(test_damage_has_one_message)};
+    const struct CMUnitTest tests[] = {
+        T(test_log_restarts_when_readers_have_left), T(test_other_users_lose_their_rights),
+        T(test_rejected_file_keeps_its_mode), T(test_damage_has_one_message)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

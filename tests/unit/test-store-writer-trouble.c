@@ -142,17 +142,6 @@ static void test_busy_when_opened(void **state _unused_)
     }
 }
 
-static void test_full_disk_of_a_short_run_is_reported_once(void **state _unused_)
-{
-    make_fail(CALL_OPEN, -ENOSPC, UINT_MAX);
-    struct store_writer *writer = start_with((struct store_pace){.retry_ns = 60000 * MSEC});
-
-    begin_job(writer, "job");
-    AWAIT(fake.attempts >= 1);
-    stop(writer);
-    ASSERT_NOTICES("not stored: cannot open '/nowhere/monitor.db'");
-}
-
 /* The writer waits for another writer no longer than the caller allows, and abandons nothing. */
 static void test_busy_to_the_end(void **state _unused_)
 {
@@ -402,7 +391,6 @@ int main(void)
         cmocka_unit_test_setup(test_jobs_wait_for_room, fake_store_reset),
         cmocka_unit_test_setup(test_busy_is_retried, fake_store_reset),
         cmocka_unit_test_setup(test_busy_when_opened, fake_store_reset),
-        cmocka_unit_test_setup(test_full_disk_of_a_short_run_is_reported_once, fake_store_reset),
         cmocka_unit_test_setup(test_busy_to_the_end, fake_store_reset),
         cmocka_unit_test_setup(test_deleted_database_is_created_again, fake_store_reset),
         cmocka_unit_test_setup(test_new_database_that_cannot_be_written, fake_store_reset),

@@ -2,8 +2,6 @@
 #include "failing-allocator.h"
 #include "unit.h"
 
-#include <stdlib.h>
-
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "trace/traced-processes.h"
@@ -38,7 +36,8 @@ static struct snapshot *new_snapshot(size_t count)
     struct snapshot *snapshot = snapshot_new();
 
     assert_non_null(snapshot);
-    snapshot->processes.items = calloc(count, sizeof(snapshot->processes.items[0]));
+    snapshot->processes.items =
+        arena_alloc(&snapshot->arena, count * sizeof(snapshot->processes.items[0]));
     assert_non_null(snapshot->processes.items);
     for (size_t i = 0; i < count; i++) {
         struct process_metric *metric = &snapshot->processes.items[i];
