@@ -134,11 +134,13 @@ static void choose_event_writer(struct daemon *daemon, const struct connection *
     bool is_gone = rpc_int(request, "pid", 0) && !process->pid;
     bool is_missing = rpc_bool(request, "offers_events", false) &&
                       !rpc_bool(request, "again", false) && (run->misses_early_events || is_gone);
+    bool caller_has_events = is_missing || rpc_bool(request, "keeps_events", false);
 
-    if (!job_request_shares_store(daemon, connection, request)) {
-        run->has_unstored_events |= is_missing;
-    } else if (is_missing || rpc_bool(request, "keeps_events", false)) {
-        run_lifecycle_leave_events_to_caller(daemon, run);
+    if (job_request_shares_store(daemon, connection, request)) {
+        if (caller_has_events)
+            run_lifecycle_leave_events_to_caller(daemon, run);
+    } else {
+        run->has_unstored_events |= caller_has_events;
     }
 }
 

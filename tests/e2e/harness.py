@@ -333,10 +333,10 @@ class TestCase(unittest.TestCase):
     def read(self, name):
         return pathlib.Path(self.path(name)).read_bytes()
 
-    def stored(self, sql, *values):
-        """Rows of the database that this test's sonde writes; none while it does not exist or is
-        incomplete."""
-        path = os.path.join(self.environment["SONDE_STATE_DIR"], "monitor.db")
+    def stored(self, sql, *values, state=None):
+        """Rows of the database that this test's sonde writes, or of the one in another state
+        directory; none while it does not exist or is incomplete."""
+        path = os.path.join(state or self.environment["SONDE_STATE_DIR"], "monitor.db")
         try:
             return read_rows(path, sql, *values)
         except sqlite3.OperationalError:

@@ -417,6 +417,24 @@ class Late(Restarting):
         self.assert_every_event(summary)
 
     @harness.needs_connector()
+    def test_late_answer_to_a_run_with_another_database(self):
+        """The events that the run stored meanwhile are in its own database only."""
+        sonde = self.daemon()
+        elsewhere = self.path("elsewhere")
+        with sonde.paused():
+            process = self.start_run(env=dict(self.environment, SONDE_STATE_DIR=elsewhere,
+                                              SONDE_SOCKET=sonde.socket))
+            harness.wait_until(lambda: self.stored("SELECT 1 FROM jobs", state=elsewhere),
+                               "the run stores itself")
+        run_id = self.await_kept(sonde)
+        summary = self.finish_run(process)
+        self.assertEqual(summary["exactness"]["processes"], "exact")
+        self.await_end(run_id)
+        self.assertLess(self.event_counts(run_id)["exit"], summary["processes"])
+        self.assertEqual(self.job(run_id)["exactness_processes"], "lower_bound")
+        self.assertRegex(self.run_sonde("report", run_id).stdout.decode(), r"≥ [0-9]+ ended")
+
+    @harness.needs_connector()
     def test_takeover_while_processes_start(self):
         """The daemon begins to keep a run that starts processes all the time."""
         process = self.start(harness.SONDE, "run", "--summary", self.path("summary"), "--job",
