@@ -329,10 +329,10 @@ static void report(const struct request *request, const struct job_run_result *r
     }
     if (result->sampling_error)
         log_error("run: could not sample '%s': %s; its figures come from kernel accounting only",
-                  result->summary.job_id, collector_strerror(result->sampling_error));
+                  result->summary.profile.job_id, collector_strerror(result->sampling_error));
     if (result->failed_samples)
         log_error("run: %llu samples of '%s' failed", (unsigned long long)result->failed_samples,
-                  result->summary.job_id);
+                  result->summary.profile.job_id);
     if (request->summary_fd >= 0)
         write_summary(request, &result->summary);
     if (!request->is_quiet)

@@ -278,7 +278,7 @@ static void write_figures(struct json_writer *json, const struct job_profile *pr
     const struct run_exactness *exactness = &profile->exactness;
 
     params_write_real(json, "wall_seconds", profile->wall_seconds);
-    params_write_real(json, "cpu_seconds", profile->total_cpu_seconds);
+    params_write_real(json, "cpu_seconds", profile->cpu_seconds);
     params_write_real(json, "user_seconds", profile->user_seconds);
     params_write_real(json, "system_seconds", profile->system_seconds);
     params_write_real(json, "peak_rss_mb", profile->peak_rss_mb);
@@ -286,8 +286,8 @@ static void write_figures(struct json_writer *json, const struct job_profile *pr
     params_write_real(json, "peak_unique_mb", profile->peak_unique_mb);
     params_write_real(json, "gap_seconds", profile->gap_seconds);
     params_write_real(json, "max_cpu_pct", profile->max_cpu_pct);
-    params_write_int(json, "processes", profile->process_spawn_count);
-    params_write_int(json, "left_running", profile->left_running);
+    params_write_int(json, "processes", profile->processes);
+    params_write_int(json, "left_running", profile->left_running_count);
     params_write_int(json, "num_samples", profile->num_samples);
     params_write_text(json, "collector", profile->collector);
     write_tally(json, "syscall_hotspots", &profile->syscall_hotspots);

@@ -89,19 +89,19 @@ static void read_figures(const struct rpc_request *request, struct job_profile *
 
     profile->user_seconds = rpc_real(request, "user_seconds", REAL_UNKNOWN);
     profile->system_seconds = rpc_real(request, "system_seconds", REAL_UNKNOWN);
-    profile->total_cpu_seconds =
+    profile->cpu_seconds =
         rpc_real(request, "cpu_seconds", profile->user_seconds + profile->system_seconds);
     profile->peak_rss_mb = rpc_real(request, "peak_rss_mb", REAL_UNKNOWN);
     profile->peak_total_mb = rpc_real(request, "peak_total_mb", REAL_UNKNOWN);
     profile->peak_unique_mb = rpc_real(request, "peak_unique_mb", REAL_UNKNOWN);
     profile->wall_seconds = rpc_real(request, "wall_seconds", REAL_UNKNOWN);
     profile->gap_seconds = rpc_real(request, "gap_seconds", REAL_UNKNOWN);
-    profile->process_spawn_count = rpc_int(request, "processes", INT_UNKNOWN);
-    profile->unique_pid_count = profile->process_spawn_count;
-    profile->left_running = rpc_int(request, "left_running", INT_UNKNOWN);
+    profile->processes = rpc_int(request, "processes", INT_UNKNOWN);
+    profile->unique_pid_count = profile->processes;
+    profile->left_running_count = rpc_int(request, "left_running", INT_UNKNOWN);
     /* Both numbers include the processes of nested runs. */
-    if (int_is_known(profile->process_spawn_count) && int_is_known(profile->left_running))
-        profile->exit_count = profile->process_spawn_count - profile->left_running;
+    if (int_is_known(profile->processes) && int_is_known(profile->left_running_count))
+        profile->exit_count = profile->processes - profile->left_running_count;
     profile->max_cpu_pct = rpc_real(request, "max_cpu_pct", REAL_UNKNOWN);
     profile->num_samples = rpc_int(request, "num_samples", INT_UNKNOWN);
     profile->collector = rpc_text(request, "collector");

@@ -27,7 +27,7 @@ static void add_cpu(const struct daemon *daemon, const struct run *run,
     const struct cpu_time *cpu = is_exact ? &usage->accounted : &usage->cpu;
     uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
 
-    profile->total_cpu_seconds = ns_to_sec(cpu->total_ns);
+    profile->cpu_seconds = ns_to_sec(cpu->total_ns);
     profile->user_seconds = ns_to_sec(user_ns);
     profile->system_seconds = ns_to_sec(cpu->total_ns - user_ns);
     profile->exactness.cpu_seconds = profile->exactness.user_seconds =
@@ -41,13 +41,13 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     bool saw_all = engine_saw_every_process(daemon->engine);
 
     /* If events are missing, the store has counted those of the caller, too. */
-    if (!int_is_known(profile->process_spawn_count) && !run->has_unstored_events) {
-        profile->process_spawn_count = (int64_t)run->processes;
+    if (!int_is_known(profile->processes) && !run->has_unstored_events) {
+        profile->processes = (int64_t)run->processes;
         profile->exactness.processes = saw_all ? EXACT : LOWER_BOUND;
     }
     if (!usage)
         return;
-    if (!real_is_known(profile->total_cpu_seconds))
+    if (!real_is_known(profile->cpu_seconds))
         add_cpu(daemon, run, usage, profile);
     if (!real_is_known(profile->peak_rss_mb)) {
         profile->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
@@ -117,7 +117,7 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
     sheet.sheet_num = sheet_num;
     sheet.peak_rss_mb = job->profile.peak_rss_mb;
     sheet.max_cpu_pct = job->profile.max_cpu_pct;
-    sheet.cpu_seconds = job->profile.total_cpu_seconds;
+    sheet.cpu_seconds = job->profile.cpu_seconds;
     store_writer_sheet(daemon->writer, &sheet); /* without memory, the sampled figures stay */
 }
 

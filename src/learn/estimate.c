@@ -76,7 +76,7 @@ bool run_need_of(const struct job *run, struct run_need *ret)
         /* All processes together, as admission counts it. A short run may end before a sample sees
          * its peak; then the kernel's figure of its largest process is closer. */
         .memory_mb = fmax(run->profile.peak_unique_mb, run->profile.peak_rss_mb),
-        .cpu_seconds = run->profile.total_cpu_seconds,
+        .cpu_seconds = run->profile.cpu_seconds,
         .duration_seconds = job_duration_seconds(run),
         .outcome = run->outcome,
         .was_killed_for_memory = was_killed_for_memory(run),

@@ -89,7 +89,7 @@ int history_add(struct history *history, const struct run_digest *digest)
     }
     struct past_run run = {
         .memory_mb = job->profile.peak_rss_mb,
-        .cpu_seconds = job->profile.total_cpu_seconds,
+        .cpu_seconds = job->profile.cpu_seconds,
         .duration_seconds = job_duration_seconds(job),
         .has_failed = has_failed,
     };

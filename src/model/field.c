@@ -13,7 +13,8 @@ static void field_init(const struct field *field, void *value)
     case FIELD_CHAR: *(char *)value = '\0'; break;
     case FIELD_ENUM:
     case FIELD_BOOL: *(int *)value = 0; break;
-    case FIELD_RECORD: record_init(field->record, value); break;
+    case FIELD_RECORD:
+    case FIELD_INLINE: record_init(field->record, value); break;
     case FIELD_RECORDS:
     case FIELD_KEYED:
     case FIELD_INTS:
@@ -31,7 +32,9 @@ void record_init(const struct record *record, void *object)
 const struct field *record_find(const struct record *record, const char *name)
 {
     for (size_t i = 0; i < record->field_count; i++)
-        if (strcmp(record->fields[i].name, name) == 0)
+        if (strcmp(record->fields[i].name, name) == 0 ||
+            (record->fields[i].reference_name &&
+             strcmp(record->fields[i].reference_name, name) == 0))
             return &record->fields[i];
     return NULL;
 }
@@ -79,6 +82,7 @@ const char *field_type_name(enum field_type type)
         [FIELD_ENUM] = "word",
         [FIELD_BOOL] = "true or false",
         [FIELD_RECORD] = "object",
+        [FIELD_INLINE] = "fields",
         [FIELD_RECORDS] = "list of objects",
         [FIELD_KEYED] = "object of objects",
         [FIELD_INTS] = "list of integers",

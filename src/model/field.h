@@ -58,6 +58,7 @@ enum field_type {
     FIELD_ENUM,    /* int, names in `names`, 0 unknown */
     FIELD_BOOL,    /* int, enum truth: true or false in JSON */
     FIELD_RECORD,  /* a struct in place, described by `record` */
+    FIELD_INLINE,  /* the same; in JSON its fields are fields of the outer record */
     FIELD_RECORDS, /* LIST() of structs described by `record` */
     FIELD_KEYED,   /* the same; in JSON an object keyed by the record's first field */
     FIELD_INTS,    /* LIST(int64_t) */
@@ -93,7 +94,8 @@ enum field_cost {
 };
 
 struct field {
-    const char *name; /* in JSON and SQLite */
+    const char *name;           /* in JSON and SQLite */
+    const char *reference_name; /* the reference's name, written beside `name`; NULL: the same */
     enum field_type type;
     size_t offset;
     enum field_unit unit;
@@ -101,8 +103,14 @@ struct field {
     const char *origin; /* source of the value, for the documentation */
     double resolution;  /* precision in storage and JSON; 0: full */
     enum field_rollup rollup;
-    const char *title; /* column heading; NULL: not shown in columns */
+    const char *title; /* heading of its column or row; NULL: not shown in tables */
     unsigned width;    /* columns on a screen */
+    bool is_reported;  /* of a run: its parent may report the figure with job.finish */
+    bool is_low;       /* of a run: always a lower bound */
+    /* Of a run: the exactness that applies; NULL: the one of the same name, if there is one. */
+    const char *exactness;
+    /* Of a run: smaller differences from earlier runs are never unusual; 0: not compared. */
+    double min_difference;
     bool required;     /* decoding fails if it is missing or null */
     bool key_required; /* decoding fails if it is missing; null means unknown */
     bool omit_unknown; /* JSON omits it while it is unknown, instead of null; reals only */
@@ -142,7 +150,8 @@ void record_init(const struct record *record, void *object);
 /* Returns the entry of that name, or NULL. */
 const struct tally *tally_find(const struct tally_list *list, const char *name);
 
-/* Returns the field of that name, or NULL. */
+/* Returns the field of that name or reference name, or NULL. Fields of inner records are not found.
+ */
 const struct field *record_find(const struct record *record, const char *name);
 
 /* Returns the number of decimals for the field's resolution; -1 for full precision. */

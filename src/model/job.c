@@ -50,60 +50,71 @@ static const struct record sheet_metric_record =
 
 static const struct field job_profile_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct job_profile, member, type, __VA_ARGS__)
+#define REPORTED(member, type, ...) FIELD(member, type, .is_reported = true, __VA_ARGS__)
+/* The smallest differences that matter: 1 MB, one tick of the CPU clock, one process. */
+#define MB(member, ...)                                                                            \
+    REPORTED(member, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001, __VA_ARGS__)
+#define SECONDS(member, ...)                                                                       \
+    REPORTED(member, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001, __VA_ARGS__)
+#define COUNT(member, ...) FIELD(member, FIELD_INT, .unit = UNIT_COUNT, __VA_ARGS__)
     FIELD(job_id, FIELD_TEXT, .meaning = "the job"),
-    FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "peak RSS of the largest process"),
-    FIELD(total_cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time of all processes"),
-    FIELD(process_spawn_count, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning = "number of processes started"),
-    FIELD(unique_pid_count, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning = "number of process ids that were seen"),
-    FIELD(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
-          .meaning = "shares of the time in system calls, by name, including calls that only wait, "
-                     "which text output omits"),
-    FIELD(sheet_metrics, FIELD_KEYED, .record = &sheet_metric_record,
-          .meaning = "figures by step number"),
-    FIELD(peak_total_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "largest sum of the RSS of all processes; shared pages count in each"),
-    FIELD(peak_unique_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once"),
-    FIELD(wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "wall time"),
-    FIELD(user_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time in user mode"),
-    FIELD(system_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time in the kernel"),
-    FIELD(read_bytes, FIELD_INT, .unit = UNIT_BYTES, .meaning = "bytes read from storage"),
-    FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .meaning = "bytes written to storage"),
-    FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT,
-          .meaning = "number of system calls, by name"),
-    FIELD(exactness, FIELD_RECORD, .record = &run_exactness_record,
-          .meaning = "exactness of each figure"),
-    FIELD(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
-          .meaning = "highest CPU use in one interval"),
-    FIELD(exit_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "processes that ended"),
-    FIELD(failed_exit_count, FIELD_INT, .unit = UNIT_COUNT,
+    MB(peak_rss_mb, .title = LARGEST_PROCESS, .min_difference = 1,
+       .meaning = "peak RSS of the largest process"),
+    MB(peak_total_mb, .title = ALL_PROCESSES,
+       .meaning = "largest sum of the RSS of all processes; shared pages count in each"),
+    MB(peak_unique_mb, .title = WITHOUT_SHARED_PAGES, .min_difference = 1,
+       .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once"),
+    SECONDS(cpu_seconds, .title = "CPU", .min_difference = 0.01,
+            .reference_name = "total_cpu_seconds", .meaning = "CPU time of all processes"),
+    SECONDS(user_seconds, .title = "user", .meaning = "CPU time in user mode"),
+    SECONDS(system_seconds, .title = "system", .meaning = "CPU time in the kernel"),
+    REPORTED(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01, .title = "peak CPU",
+             .meaning = "highest CPU use in one interval"),
+    SECONDS(wall_seconds, .title = "wall", .min_difference = 0.01, .meaning = "wall time"),
+    COUNT(processes, .is_reported = true, .title = "processes", .min_difference = 1,
+          .reference_name = "process_spawn_count", .meaning = "number of processes started"),
+    COUNT(unique_pid_count, .meaning = "number of process ids that were seen"),
+    COUNT(exit_count, .meaning = "processes that ended"),
+    COUNT(failed_exit_count, .title = "failed", .exactness = "processes",
           .meaning = "processes that exited with a nonzero status"),
-    FIELD(signal_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "signals that ended no process"),
-    FIELD(kill_count, FIELD_INT, .unit = UNIT_COUNT, .meaning = "processes killed by a signal"),
-    FIELD(oom_count, FIELD_INT, .unit = UNIT_COUNT,
+    COUNT(kill_count, .title = "killed", .exactness = "processes",
+          .meaning = "processes killed by a signal"),
+    COUNT(oom_count, .title = "OOM kills",
           .meaning = "processes killed by the kernel because memory ran out"),
-    FIELD(zombie_count, FIELD_INT, .unit = UNIT_COUNT,
+    COUNT(signal_count, .title = "signals", .meaning = "signals that ended no process"),
+    COUNT(zombie_count, .title = "zombies",
           .meaning = "largest number of processes at one time that were zombies in two "
                      "consecutive samples"),
-    FIELD(left_running, FIELD_INT, .unit = UNIT_COUNT,
-          .meaning = "processes that outlived the command"),
-    FIELD(num_samples, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of samples"),
-    FIELD(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001,
-          .meaning = "time within the run that no sample covers"),
-    FIELD(collector, FIELD_TEXT, .meaning = "collector: bpf or procfs"),
-    FIELD(syscall_source, FIELD_ENUM, .names = syscall_source_names,
-          .name_count = SYSCALL_SOURCE_COUNT, .meaning = "source of the system call figures"),
-    FIELD(syscall_seconds, FIELD_TALLY, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "wall time in system calls, summed over all threads, by name"),
-    FIELD(syscall_errors, FIELD_TALLY, .unit = UNIT_COUNT,
-          .meaning = "number of failed system calls, by name"),
+    COUNT(left_running_count, .is_reported = true,
+          .meaning = "number of processes that outlived the command"),
+    /* I/O after the last sample of a process is not counted. */
+    FIELD(read_bytes, FIELD_INT, .unit = UNIT_BYTES, .title = "read", .is_low = true,
+          .min_difference = BYTES_PER_MB, .meaning = "bytes read from storage"),
+    FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .title = "written", .is_low = true,
+          .min_difference = BYTES_PER_MB, .meaning = "bytes written to storage"),
+    REPORTED(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001, .title = "gaps",
+             .meaning = "time within the run that no sample covers: stops, suspends"),
+    COUNT(num_samples, .is_reported = true, .title = "samples", .meaning = "number of samples"),
+    REPORTED(collector, FIELD_TEXT, .meaning = "collector: bpf or procfs"),
+    REPORTED(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
+             .meaning = "shares of the time in system calls, by name, including calls that only "
+                        "wait, which text output omits"),
+    REPORTED(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT,
+             .meaning = "number of system calls, by name"),
+    REPORTED(syscall_seconds, FIELD_TALLY, .unit = UNIT_SECONDS, .resolution = 0.000001,
+             .meaning = "wall time in system calls, summed over all threads, by name"),
+    REPORTED(syscall_errors, FIELD_TALLY, .unit = UNIT_COUNT,
+             .meaning = "number of failed system calls, by name"),
+    REPORTED(syscall_source, FIELD_ENUM, .names = syscall_source_names,
+             .name_count = SYSCALL_SOURCE_COUNT, .meaning = "source of the system call figures"),
+    FIELD(sheet_metrics, FIELD_KEYED, .record = &sheet_metric_record,
+          .meaning = "figures by step number"),
+    REPORTED(exactness, FIELD_RECORD, .record = &run_exactness_record,
+             .meaning = "exactness of each figure"),
+#undef COUNT
+#undef SECONDS
+#undef MB
+#undef REPORTED
 #undef FIELD
 };
 const struct record job_profile_record =
@@ -180,7 +191,6 @@ static const struct record left_process_record =
 static const struct field run_summary_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct run_summary, member, type, __VA_ARGS__)
     FIELD(run_id, FIELD_TEXT, .required = true, .meaning = "id of this run (UUIDv7)"),
-    FIELD(job_id, FIELD_TEXT, .required = true, .meaning = "the job"),
     FIELD(job_type, FIELD_TEXT, .meaning = "name that runs of the same work share"),
     FIELD(sheet_num, FIELD_INT, .meaning = "number of the step, if the run is a step"),
     FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
@@ -193,43 +203,10 @@ static const struct field run_summary_fields[] = {
                      "parent, up to the first process of the run"),
     FIELD(started_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
           .meaning = "start time"),
-    FIELD(wall_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "wall time"),
-    FIELD(cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time of all processes"),
-    FIELD(user_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time in user mode"),
-    FIELD(system_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "CPU time in the kernel"),
-    FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "peak RSS of the largest process"),
-    FIELD(peak_total_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "largest sum of the RSS of all processes; shared pages count in each"),
-    FIELD(peak_unique_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
-          .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once"),
-    FIELD(processes, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of processes"),
+    FIELD(profile, FIELD_INLINE, .record = &job_profile_record, .meaning = "resource use"),
     FIELD(left_running, FIELD_RECORDS, .record = &left_process_record,
           .meaning = "processes that the command left running"),
-    FIELD(num_samples, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of samples"),
-    FIELD(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001,
-          .meaning = "time within the run that no sample covers: stops, suspends"),
-    FIELD(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
-          .meaning = "highest CPU use in one interval"),
     FIELD(anomalies, FIELD_RECORDS, .record = &anomaly_record, .meaning = "anomalies"),
-    FIELD(collector, FIELD_TEXT, .meaning = "collector: bpf or procfs"),
-    FIELD(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
-          .meaning = "shares of the time in system calls, by name, including calls that only wait, "
-                     "which text output omits"),
-    FIELD(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT,
-          .meaning = "number of system calls, by name"),
-    FIELD(syscall_source, FIELD_ENUM, .names = syscall_source_names,
-          .name_count = SYSCALL_SOURCE_COUNT, .meaning = "source of the system call figures"),
-    FIELD(syscall_seconds, FIELD_TALLY, .unit = UNIT_SECONDS, .resolution = 0.000001,
-          .meaning = "wall time in system calls, summed over all threads, by name"),
-    FIELD(syscall_errors, FIELD_TALLY, .unit = UNIT_COUNT,
-          .meaning = "number of failed system calls, by name"),
-    FIELD(exactness, FIELD_RECORD, .record = &run_exactness_record,
-          .meaning = "exactness of each figure"),
 #undef FIELD
 };
 const struct record run_summary_record =
@@ -414,6 +391,17 @@ void job_profile_set_syscalls(struct job_profile *profile, const struct run_sysc
     profile->syscall_errors = syscalls->errors;
     profile->syscall_source = syscalls->source;
     profile->exactness.syscall_hotspots = syscalls->exactness;
+}
+
+int job_profile_exactness(const struct job_profile *profile, const struct field *figure)
+{
+    const char *name = figure->exactness ? figure->exactness : figure->name;
+    const struct field *exactness = record_find(&run_exactness_record, name);
+
+    if (figure->is_low)
+        return LOWER_BOUND;
+    return exactness ? *(const int *)((const char *)&profile->exactness + exactness->offset)
+                     : EXACT;
 }
 
 bool job_is_named(const char *wanted, const char *job_id, const char *run_id)

@@ -52,38 +52,45 @@ struct sheet_metric {
 
 struct sheet_metric_list LIST(struct sheet_metric);
 
+/* The three ways to count the memory of a run, named alike in all output. */
+#define LARGEST_PROCESS      "largest process"      /* peak_rss_mb */
+#define ALL_PROCESSES        "all processes"        /* peak_total_mb */
+#define WITHOUT_SHARED_PAGES "without shared pages" /* peak_unique_mb */
+
+/* The figures of a run, in the order in which they are shown. This struct and its field table are
+ * the only list of them: JSON, RPC, SQLite and reports derive from it. */
 struct job_profile {
     const char *job_id;
     double peak_rss_mb;
-    double total_cpu_seconds;
-    int64_t process_spawn_count;
-    int64_t unique_pid_count;
-    struct tally_list syscall_hotspots;
-    struct sheet_metric_list sheet_metrics;
     double peak_total_mb;
     double peak_unique_mb;
-    double wall_seconds;
+    double cpu_seconds;
     double user_seconds;
     double system_seconds;
-    int64_t read_bytes;
-    int64_t write_bytes;
-    struct tally_list syscall_counts;
-    struct run_exactness exactness;
     double max_cpu_pct;
+    double wall_seconds;
+    int64_t processes;
+    int64_t unique_pid_count;
     int64_t exit_count;
     int64_t failed_exit_count;
-    int64_t signal_count;
     int64_t kill_count;
     int64_t oom_count;
+    int64_t signal_count;
     int64_t zombie_count;
-    int64_t left_running;
-    int64_t num_samples;
+    int64_t left_running_count;
+    int64_t read_bytes;
+    int64_t write_bytes;
     double gap_seconds;
+    int64_t num_samples;
     const char *collector;
-    int syscall_source; /* enum syscall_source; time shares of different sources are not comparable
-                         */
+    struct tally_list syscall_hotspots;
+    struct tally_list syscall_counts;
     struct tally_list syscall_seconds;
     struct tally_list syscall_errors;
+    int syscall_source; /* enum syscall_source; time shares of different sources are not comparable
+                         */
+    struct sheet_metric_list sheet_metrics;
+    struct run_exactness exactness;
 };
 
 /* System call figures of a run; all unknown if there are none. */
@@ -95,6 +102,9 @@ struct run_syscalls {
     int source;    /* enum syscall_source */
     int exactness; /* enum exactness */
 };
+
+/* Returns the enum exactness of a figure of the profile; EXACT for figures that are never marked. */
+int job_profile_exactness(const struct job_profile *profile, const struct field *figure);
 
 void job_profile_set_syscalls(struct job_profile *profile, const struct run_syscalls *syscalls);
 
@@ -141,7 +151,6 @@ struct left_process_list LIST(struct left_process);
 
 struct run_summary {
     const char *run_id;
-    const char *job_id;
     const char *job_type;
     int64_t sheet_num;
     int outcome; /* enum outcome */
@@ -150,26 +159,9 @@ struct run_summary {
     const char *cause;
     struct process_event_list chain; /* of failures: see model/cause.h */
     double started_at;
-    double wall_seconds;
-    double cpu_seconds;
-    double user_seconds;
-    double system_seconds;
-    double peak_rss_mb;
-    double peak_total_mb;
-    double peak_unique_mb;
-    int64_t processes;
+    struct job_profile profile; /* with the job_id */
     struct left_process_list left_running;
-    int64_t num_samples;
-    double gap_seconds;
-    double max_cpu_pct;
     struct anomaly_list anomalies;
-    const char *collector;
-    struct tally_list syscall_hotspots;
-    struct tally_list syscall_counts;
-    int syscall_source; /* enum syscall_source */
-    struct tally_list syscall_seconds;
-    struct tally_list syscall_errors;
-    struct run_exactness exactness;
 };
 
 /* The memory of a run at one time. */

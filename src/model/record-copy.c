@@ -73,7 +73,8 @@ static int own_field(const struct field *field, void *member, struct arena *aren
     case FIELD_ENUM:
     case FIELD_BOOL: return 0;
     case FIELD_TEXT: return own_text(member, arena);
-    case FIELD_RECORD: return own_fields(field->record, member, arena);
+    case FIELD_RECORD:
+    case FIELD_INLINE: return own_fields(field->record, member, arena);
     case FIELD_RECORDS:
     case FIELD_KEYED: return own_records(member, field->record, arena);
     case FIELD_INTS: return own_ints(member, arena);

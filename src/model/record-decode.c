@@ -51,7 +51,7 @@ static int fail_expected(struct decoder *decoder, const struct place *place, con
 }
 
 static int decode_object(struct decoder *decoder, const struct place *place,
-                         const struct record *record, const json_t *json, void *object);
+                         const struct record *record, json_t *json, void *object);
 
 static int decode_int(struct decoder *decoder, const struct place *place, const json_t *json,
                       int64_t *ret)
@@ -120,7 +120,7 @@ static void *list_room(struct decoder *decoder, size_t count, size_t item_size)
 }
 
 typedef int (*decode_item_fn)(struct decoder *decoder, const struct place *place,
-                              const struct record *record, const json_t *json, void *item);
+                              const struct record *record, json_t *json, void *item);
 
 static int decode_array(struct decoder *decoder, const struct place *place, const json_t *json,
                         size_t item_size, decode_item_fn decode_item, const struct record *record,
@@ -145,13 +145,13 @@ static int decode_array(struct decoder *decoder, const struct place *place, cons
 }
 
 static int decode_int_item(struct decoder *decoder, const struct place *place,
-                           const struct record *record _unused_, const json_t *json, void *item)
+                           const struct record *record _unused_, json_t *json, void *item)
 {
     return decode_int(decoder, place, json, item);
 }
 
 static int decode_text_item(struct decoder *decoder, const struct place *place,
-                            const struct record *record _unused_, const json_t *json, void *item)
+                            const struct record *record _unused_, json_t *json, void *item)
 {
     return decode_text(decoder, place, json, item);
 }
@@ -221,6 +221,7 @@ static int decode_field(struct decoder *decoder, const struct place *place,
     case FIELD_CHAR: return decode_char(decoder, place, json, value);
     case FIELD_ENUM: return decode_enum(decoder, place, field, json, value);
     case FIELD_BOOL: return decode_bool(decoder, place, json, value);
+    case FIELD_INLINE:
     case FIELD_RECORD: return decode_object(decoder, place, field->record, json, value);
     case FIELD_RECORDS:
         return decode_array(decoder, place, json, field->record->size, decode_object, field->record,
@@ -236,7 +237,7 @@ static int decode_field(struct decoder *decoder, const struct place *place,
 }
 
 static int decode_object(struct decoder *decoder, const struct place *place,
-                         const struct record *record, const json_t *json, void *object)
+                         const struct record *record, json_t *json, void *object)
 {
     record_init(record, object);
     if (!json_is_object(json))
@@ -244,15 +245,19 @@ static int decode_object(struct decoder *decoder, const struct place *place,
 
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
+        const bool is_inline = field->type == FIELD_INLINE;
         const struct place field_place = {.outer = place, .name = field->name};
-        json_t *value = json_object_get(json, field->name);
+        json_t *value = is_inline ? json : json_object_get(json, field->name);
 
+        if (!value && field->reference_name)
+            value = json_object_get(json, field->reference_name);
         if (!value || json_is_null(value)) {
             if (field->required || (field->key_required && !value))
                 return fail_expected(decoder, &field_place, field_type_name(field->type), value);
             continue;
         }
-        int r = decode_field(decoder, &field_place, field, value, (char *)object + field->offset);
+        int r = decode_field(decoder, is_inline ? place : &field_place, field, value,
+                             (char *)object + field->offset);
         if (r < 0)
             return r;
     }

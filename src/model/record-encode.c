@@ -102,6 +102,7 @@ void field_encode(const struct field *field, const void *value, struct json_writ
     }
     case FIELD_ENUM: json_write_string(json, field_enum_name(field, *(const int *)value)); break;
     case FIELD_BOOL: encode_bool(*(const int *)value, json); break;
+    case FIELD_INLINE: /* as a value of its own, it is an object */
     case FIELD_RECORD: record_encode(field->record, value, json); break;
     case FIELD_RECORDS: encode_records(field->record, value, json); break;
     case FIELD_KEYED: encode_keyed(field->record, value, json); break;
@@ -111,16 +112,29 @@ void field_encode(const struct field *field, const void *value, struct json_writ
     }
 }
 
-void record_encode(const struct record *record, const void *object, struct json_writer *json)
+static void encode_fields(const struct record *record, const void *object, struct json_writer *json)
 {
-    json_write_begin_object(json);
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
         const void *value = (const char *)object + field->offset;
         if (field->omit_unknown && !real_is_known(*(const double *)value))
             continue;
+        if (field->type == FIELD_INLINE) {
+            encode_fields(field->record, value, json);
+            continue;
+        }
         json_write_key(json, field->name);
         field_encode(field, value, json);
+        if (field->reference_name) {
+            json_write_key(json, field->reference_name);
+            field_encode(field, value, json);
+        }
     }
+}
+
+void record_encode(const struct record *record, const void *object, struct json_writer *json)
+{
+    json_write_begin_object(json);
+    encode_fields(record, object, json);
     json_write_end_object(json);
 }

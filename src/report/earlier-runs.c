@@ -68,7 +68,7 @@ static bool is_unusual(const struct run_difference *difference, double min_diffe
 
 /* Compares one figure of `run` with that of the earlier successful runs. Returns false if too few
  * of them have the figure. `values` is scratch space with room for all jobs. */
-static bool compare_figure(const struct profile_figure *figure, const struct job_list *jobs,
+static bool compare_figure(const struct field *figure, const struct job_list *jobs,
                            const struct job *run, double *values, struct run_difference *ret)
 {
     double value = profile_figure_value(figure, &run->profile);
@@ -97,16 +97,15 @@ static bool compare_figure(const struct profile_figure *figure, const struct job
 static int compare_figures(const struct job_list *jobs, const struct job *run, struct arena *arena,
                            struct run_difference_list *ret)
 {
-    size_t count;
-    const struct profile_figure *figures = profile_figures(&count);
     _cleanup_free_ double *values = malloc(MAX(jobs->count, (size_t)1) * sizeof(*values));
-    struct run_difference_list list = {.items = arena_alloc(arena, count * sizeof(*list.items))};
+    struct run_difference_list list = {
+        .items = arena_alloc(arena, job_profile_record.field_count * sizeof(*list.items))};
 
     if (!values || !list.items)
         return -ENOMEM;
-    for (size_t i = 0; i < count; i++)
-        if (figures[i].min_difference > 0)
-            list.count += compare_figure(&figures[i], jobs, run, values, &list.items[list.count]);
+    for (const struct field *figure = NULL; (figure = profile_figure_next(figure));)
+        if (figure->min_difference > 0)
+            list.count += compare_figure(figure, jobs, run, values, &list.items[list.count]);
     *ret = list;
     return 0;
 }
@@ -130,18 +129,7 @@ int earlier_runs_make(const struct job_list *jobs, const struct job *run, struct
 
 /* ---- as text ---- */
 
-static const struct profile_figure *find_figure(const char *name)
-{
-    size_t count;
-    const struct profile_figure *figures = profile_figures(&count);
-
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(figures[i].name, name) == 0)
-            return &figures[i];
-    return NULL;
-}
-
-static void add_row(struct table *table, const struct profile_figure *figure,
+static void add_row(struct table *table, const struct field *figure,
                     const struct run_difference *difference, const struct job *run)
 {
     bool is_unusual = difference->unusual == TRUTH_YES;
@@ -191,10 +179,10 @@ void earlier_runs_format(const struct earlier_runs *earlier, const struct job *r
         return;
     for (size_t i = 0; i < earlier->figures.count; i++) {
         const struct run_difference *difference = &earlier->figures.items[i];
-        const struct profile_figure *figure = find_figure(difference->figure);
+        const struct field *figure = record_find(&job_profile_record, difference->figure);
         bool is_zero = !(difference->value > 0) && !(difference->median > 0);
         /* A newer daemon may send a figure that this version does not know. */
-        if (figure && !is_zero)
+        if (figure && figure->title && !is_zero)
             add_row(&table, figure, difference, run);
     }
     style_heading(style, "compared with", out);

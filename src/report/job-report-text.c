@@ -183,10 +183,10 @@ static void append_processes(const struct job_profile *profile, struct text *out
     bool is_first = true;
 
     style_label("processes", out);
-    append_counted(out, &is_first, profile->process_spawn_count, mark, "started");
+    append_counted(out, &is_first, profile->processes, mark, "started");
     append_counted(out, &is_first, profile->exit_count, mark, "ended");
-    if (profile->left_running > 0)
-        append_counted(out, &is_first, profile->left_running, "", "left running");
+    if (profile->left_running_count > 0)
+        append_counted(out, &is_first, profile->left_running_count, "", "left running");
     text_append_string(out, is_first ? "-\n" : "\n");
 }
 
@@ -232,19 +232,17 @@ static void append_problems(const struct job_profile *profile, struct text *out)
 /* "≥ 3.0 MB read, ≥ 1.2 MB written", without the parts that are too small to show. */
 static void append_io(const struct job_profile *profile, struct text *out)
 {
-    size_t count;
-    const struct profile_figure *figures = profile_figures(&count);
     bool is_first = true;
 
-    for (size_t i = 0; i < count; i++) {
-        if (figures[i].unit != PROFILE_BYTES ||
-            profile_figure_is_zero(&figures[i], profile_figure_value(&figures[i], profile)))
+    for (const struct field *figure = NULL; (figure = profile_figure_next(figure));) {
+        if (figure->unit != UNIT_BYTES ||
+            profile_figure_is_zero(figure, profile_figure_value(figure, profile)))
             continue;
         if (is_first)
             style_label("I/O", out);
         text_append_string(out, is_first ? "" : ", ");
-        profile_figure_append(&figures[i], profile, out);
-        text_printf(out, " %s", figures[i].title);
+        profile_figure_append(figure, profile, out);
+        text_printf(out, " %s", figure->title);
         is_first = false;
     }
     if (!is_first)
@@ -272,14 +270,13 @@ static void append_samples(const struct job_profile *profile, struct text *out)
 
 static void append_resources(const struct job_profile *profile, struct text *out)
 {
-    const struct run_figures figures = run_figures_of_profile(profile);
     struct human figure;
 
     style_label("memory", out);
-    run_figures_format_memory(&figures, out);
+    run_figures_format_memory(profile, out);
     text_append_char(out, '\n');
     style_label("CPU", out);
-    run_figures_format_cpu(&figures, out);
+    run_figures_format_cpu(profile, out);
     if (real_is_known(profile->max_cpu_pct))
         text_printf(out, ", peak %s", figure_cores(&figure, profile->max_cpu_pct));
     text_append_char(out, '\n');

@@ -108,22 +108,20 @@ static void append_figures(const struct run_diff *diff, const struct report_styl
         {.title = "DIFFERENCE", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
-    size_t count;
-    const struct profile_figure *figures = profile_figures(&count);
 
-    for (size_t i = 0; i < count; i++) {
-        double left = profile_figure_value(&figures[i], &diff->left.profile);
-        double right = profile_figure_value(&figures[i], &diff->right.profile);
+    for (const struct field *figure = NULL; (figure = profile_figure_next(figure));) {
+        double left = profile_figure_value(figure, &diff->left.profile);
+        double right = profile_figure_value(figure, &diff->right.profile);
         _cleanup_text_ struct text left_cell = {0}, right_cell = {0}, difference = {0};
-        if (profile_figure_is_zero(&figures[i], left) && profile_figure_is_zero(&figures[i], right))
+        if (profile_figure_is_zero(figure, left) && profile_figure_is_zero(figure, right))
             continue;
-        profile_figure_append(&figures[i], &diff->left.profile, &left_cell);
-        profile_figure_append(&figures[i], &diff->right.profile, &right_cell);
+        profile_figure_append(figure, &diff->left.profile, &left_cell);
+        profile_figure_append(figure, &diff->right.profile, &right_cell);
         if (strcmp(text_string(&left_cell), text_string(&right_cell)) == 0)
             text_append_string(&difference, "same");
         else
             difference_append(right, left, &difference);
-        table_add(&table, figures[i].title);
+        table_add(&table, figure->title);
         table_add_text(&table, TINT_NONE, &left_cell);
         table_add_text(&table, TINT_NONE, &right_cell);
         table_add_text(&table, TINT_NONE, &difference);

@@ -81,19 +81,18 @@ const struct record run_diff_record = RECORD_OF(struct run_diff, "RunDiff", fiel
 static int pair_figures(const struct job_profile *left, const struct job_profile *right,
                         struct arena *arena, struct figure_pair_list *ret)
 {
-    size_t count;
-    const struct profile_figure *figures = profile_figures(&count);
-    struct figure_pair_list list = {.items = arena_alloc(arena, count * sizeof(*list.items))};
+    struct figure_pair_list list = {
+        .items = arena_alloc(arena, job_profile_record.field_count * sizeof(*list.items))};
 
     if (!list.items)
         return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        double a = profile_figure_value(&figures[i], left);
-        double b = profile_figure_value(&figures[i], right);
+    for (const struct field *figure = NULL; (figure = profile_figure_next(figure));) {
+        double a = profile_figure_value(figure, left);
+        double b = profile_figure_value(figure, right);
         if (!real_is_known(a) && !real_is_known(b))
             continue;
         list.items[list.count++] = (struct figure_pair){
-            .figure = figures[i].name,
+            .figure = figure->name,
             .left = a,
             .right = b,
             .difference = b - a,

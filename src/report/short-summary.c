@@ -18,28 +18,27 @@
 static void format_outcome(const struct run_summary *summary, struct text *out)
 {
     text_append_string(out, "sonde: ");
-    style_visible(summary->job_id, out);
+    style_visible(summary->profile.job_id, out);
     text_printf(out, ": %s", outcome_name(summary->outcome));
     if (summary->cause) {
         text_append_string(out, ", ");
         style_visible(summary->cause, out);
-        cause_append_sender_hint(summary->cause, &summary->chain, summary->collector, out);
+        cause_append_sender_hint(summary->cause, &summary->chain, summary->profile.collector, out);
     }
     text_append_char(out, '\n');
 }
 
-static void format_figures(const struct run_summary *summary, struct text *out)
+static void format_figures(const struct job_profile *profile, struct text *out)
 {
-    const struct run_figures figures = run_figures_of_summary(summary);
     struct human wall;
 
     style_label("wall", out);
-    text_printf(out, "%s\n", human_duration(&wall, summary->wall_seconds));
+    text_printf(out, "%s\n", human_duration(&wall, profile->wall_seconds));
     style_label("CPU", out);
-    run_figures_format_cpu(&figures, out);
+    run_figures_format_cpu(profile, out);
     text_append_char(out, '\n');
     style_label("memory", out);
-    run_figures_format_memory(&figures, out);
+    run_figures_format_memory(profile, out);
     text_append_char(out, '\n');
 }
 
@@ -57,31 +56,31 @@ static void format_events_error(int error, struct text *out)
     }
 }
 
-static void format_processes(const struct run_summary *summary, int events_error, struct text *out)
+static void format_processes(const struct job_profile *profile, int events_error, struct text *out)
 {
     struct human count, gap;
 
     style_label("processes", out);
-    text_printf(out, "%s%s", exactness_mark(summary->exactness.processes),
-                human_count(&count, (uint64_t)summary->processes));
+    text_printf(out, "%s%s", exactness_mark(profile->exactness.processes),
+                human_count(&count, (uint64_t)profile->processes));
     if (events_error)
         format_events_error(events_error, out);
     text_append_char(out, '\n');
-    if (summary->gap_seconds > 0) {
+    if (profile->gap_seconds > 0) {
         style_label("gaps", out);
-        text_printf(out, "%s not sampled\n", human_duration(&gap, summary->gap_seconds));
+        text_printf(out, "%s not sampled\n", human_duration(&gap, profile->gap_seconds));
     }
 }
 
 /* "read 80.1 % (1,000,003), …": the first few calls that do not wait, if calls were counted. */
-static void format_syscalls(const struct run_summary *summary, struct text *out)
+static void format_syscalls(const struct job_profile *profile, struct text *out)
 {
-    const struct tally_list *hotspots = &summary->syscall_hotspots;
+    const struct tally_list *hotspots = &profile->syscall_hotspots;
     double busy = hotspots_busy_percent(hotspots);
     struct human percent, calls;
     size_t shown = 0;
 
-    if (summary->syscall_source == SYSCALLS_SAMPLED)
+    if (profile->syscall_source == SYSCALLS_SAMPLED)
         return;
     for (size_t i = 0; i < hotspots->count && shown < SYSCALLS_SHOWN; i++) {
         double share = hotspots_share(hotspots->items[i].name, hotspots->items[i].value, busy);
@@ -89,7 +88,7 @@ static void format_syscalls(const struct run_summary *summary, struct text *out)
             continue;
         if (!shown)
             style_label("syscalls", out);
-        const struct tally *count = tally_find(&summary->syscall_counts, hotspots->items[i].name);
+        const struct tally *count = tally_find(&profile->syscall_counts, hotspots->items[i].name);
         text_printf(out, "%s%s %s", shown++ ? ", " : "", hotspots->items[i].name,
                     figure_percent(&percent, share));
         if (count)
@@ -122,9 +121,9 @@ void short_summary_format(const struct run_summary *summary, int events_error,
     size_t start = out->length;
 
     format_outcome(summary, out);
-    format_figures(summary, out);
-    format_processes(summary, events_error, out);
-    format_syscalls(summary, out);
+    format_figures(&summary->profile, out);
+    format_processes(&summary->profile, events_error, out);
+    format_syscalls(&summary->profile, out);
     format_left_running(summary, out);
     style_finish(style, start, out);
 }

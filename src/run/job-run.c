@@ -294,7 +294,7 @@ static void finish_storing(struct job_runner *runner, struct job_run_result *ret
                        ns_to_sec(runner->ended_real_ns), &ret->arena, &end);
     char *job_id = end.job_id[0] ? arena_strdup(&ret->arena, end.job_id) : NULL;
     if (ret->has_summary && job_id)
-        ret->summary.job_id = job_id;
+        ret->summary.profile.job_id = job_id;
     if (ret->has_summary && end.cause) {
         ret->summary.cause = end.cause;
         ret->summary.chain = end.chain;

@@ -89,35 +89,11 @@ int run_record_begin(const struct job_run_options *options, double started_at, s
     return ret->command && ret->host && (ret->cwd || !cwd) ? 0 : -ENOMEM;
 }
 
-static void fill_profile(const struct run_summary *summary, struct job_profile *profile)
-{
-    profile->peak_rss_mb = summary->peak_rss_mb;
-    profile->peak_total_mb = summary->peak_total_mb;
-    profile->peak_unique_mb = summary->peak_unique_mb;
-    profile->total_cpu_seconds = summary->cpu_seconds;
-    profile->user_seconds = summary->user_seconds;
-    profile->system_seconds = summary->system_seconds;
-    profile->wall_seconds = summary->wall_seconds;
-    profile->process_spawn_count = summary->processes;
-    profile->unique_pid_count = summary->processes; /* reused pids are rare */
-    profile->exactness = summary->exactness;
-    profile->num_samples = summary->num_samples;
-    profile->gap_seconds = summary->gap_seconds;
-    profile->max_cpu_pct = summary->max_cpu_pct;
-    profile->left_running = (int64_t)summary->left_running.count;
-    profile->collector = summary->collector;
-    profile->syscall_hotspots = summary->syscall_hotspots;
-    profile->syscall_counts = summary->syscall_counts;
-    profile->syscall_source = summary->syscall_source;
-    profile->syscall_seconds = summary->syscall_seconds;
-    profile->syscall_errors = summary->syscall_errors;
-}
-
 void run_record_end(const struct run_summary *summary, double ended_at, struct job *ret)
 {
     record_init(&job_record, ret);
     ret->run_id = summary->run_id;
-    ret->job_id = summary->job_id;
+    ret->job_id = summary->profile.job_id;
     ret->job_type = summary->job_type;
     ret->started_at = summary->started_at;
     ret->ended_at = ended_at;
@@ -126,7 +102,7 @@ void run_record_end(const struct run_summary *summary, double ended_at, struct j
     ret->signal_num = summary->signal_num;
     ret->cause = summary->cause;
     ret->chain = summary->chain;
-    fill_profile(summary, &ret->profile);
+    ret->profile = summary->profile;
 }
 
 void run_record_sheet(const char *run_id, int64_t sheet_num, double started_at, struct sheet *ret)
@@ -143,7 +119,7 @@ void run_record_sheet_end(const struct run_summary *summary, double ended_at, st
     run_record_sheet(summary->run_id, summary->sheet_num, summary->started_at, ret);
     ret->ended_at = ended_at;
     ret->outcome = summary->outcome;
-    ret->peak_rss_mb = summary->peak_rss_mb;
-    ret->cpu_seconds = summary->cpu_seconds;
-    ret->max_cpu_pct = summary->max_cpu_pct;
+    ret->peak_rss_mb = summary->profile.peak_rss_mb;
+    ret->cpu_seconds = summary->profile.cpu_seconds;
+    ret->max_cpu_pct = summary->profile.max_cpu_pct;
 }

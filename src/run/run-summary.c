@@ -157,7 +157,7 @@ static int fill_outcome(const struct run_facts *facts, const struct job_run_opti
 
 /* The CPU time of the processes that sonde reaped is a lower bound. It may exceed the accounted
  * time if an end was reported without its usage. */
-static void fill_cpu(const struct run_facts *facts, struct run_summary *summary)
+static void fill_cpu(const struct run_facts *facts, struct job_profile *profile)
 {
     const struct run_usage *usage = facts->usage;
     const struct cpu_time *cpu = usage && usage->accounted.total_ns > facts->reaped.total_ns
@@ -167,34 +167,34 @@ static void fill_cpu(const struct run_facts *facts, struct run_summary *summary)
     bool is_exact = usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
     int exactness = is_exact ? EXACT : LOWER_BOUND;
 
-    summary->cpu_seconds = ns_to_sec(cpu->total_ns);
-    summary->user_seconds = ns_to_sec(user_ns);
-    summary->system_seconds = ns_to_sec(cpu->total_ns - user_ns);
-    summary->exactness.cpu_seconds = exactness;
-    summary->exactness.user_seconds = exactness;
-    summary->exactness.system_seconds = exactness;
+    profile->cpu_seconds = ns_to_sec(cpu->total_ns);
+    profile->user_seconds = ns_to_sec(user_ns);
+    profile->system_seconds = ns_to_sec(cpu->total_ns - user_ns);
+    profile->exactness.cpu_seconds = exactness;
+    profile->exactness.user_seconds = exactness;
+    profile->exactness.system_seconds = exactness;
 }
 
 /* The sums are at least the peak of the largest process; for a single process they are equal to it.
  */
-static void fill_memory(const struct run_facts *facts, struct run_summary *summary)
+static void fill_memory(const struct run_facts *facts, struct job_profile *profile)
 {
     const struct run_usage *usage = facts->usage;
     int64_t peak = usage ? usage->peak_rss_bytes : facts->reaped_peak_bytes;
     bool is_single = facts->saw_every_process && facts->processes == 1;
 
-    summary->exactness.peak_rss_mb = usage && !usage->rss_is_incomplete ? EXACT : LOWER_BOUND;
+    profile->exactness.peak_rss_mb = usage && !usage->rss_is_incomplete ? EXACT : LOWER_BOUND;
     if (!int_is_known(peak))
         return;
     int64_t total = usage && !is_single ? MAX(usage->peak_total_bytes, peak) : peak;
     int64_t unique = usage && !is_single ? MAX(usage->peak_unique_bytes, peak) : peak;
-    summary->peak_rss_mb = (double)peak / BYTES_PER_MB;
-    summary->peak_total_mb = (double)total / BYTES_PER_MB;
-    summary->peak_unique_mb = (double)unique / BYTES_PER_MB;
+    profile->peak_rss_mb = (double)peak / BYTES_PER_MB;
+    profile->peak_total_mb = (double)total / BYTES_PER_MB;
+    profile->peak_unique_mb = (double)unique / BYTES_PER_MB;
 
     int sums = usage ? SAMPLED : LOWER_BOUND;
-    summary->exactness.peak_total_mb = is_single ? summary->exactness.peak_rss_mb : sums;
-    summary->exactness.peak_unique_mb = summary->exactness.peak_total_mb;
+    profile->exactness.peak_total_mb = is_single ? profile->exactness.peak_rss_mb : sums;
+    profile->exactness.peak_unique_mb = profile->exactness.peak_total_mb;
 }
 
 static void mark_lower_bounds(struct run_exactness *exactness)
@@ -229,9 +229,10 @@ static int fill_left_running(const struct run_facts *facts, struct arena *arena,
         if (process && !command)
             return -ENOMEM;
         if (!process)
-            mark_lower_bounds(&summary->exactness);
+            mark_lower_bounds(&summary->profile.exactness);
         left->items[left->count++] = (struct left_process){.pid = member->pid, .command = command};
     }
+    summary->profile.left_running_count = (int64_t)left->count;
     return 0;
 }
 
@@ -250,33 +251,34 @@ static int fill_anomalies(const struct run_facts *facts, struct arena *arena,
     return r;
 }
 
+static void fill_profile(const struct run_facts *facts, struct job_profile *profile)
+{
+    profile->wall_seconds = ns_to_sec(facts->wall_ns);
+    profile->processes = (int64_t)facts->processes;
+    profile->unique_pid_count = profile->processes; /* reused pids are rare */
+    profile->exactness.processes = facts->saw_every_process ? EXACT : LOWER_BOUND;
+    profile->num_samples = facts->usage ? (int64_t)facts->usage->samples : 0;
+    profile->gap_seconds = facts->gap_seconds;
+    profile->max_cpu_pct = facts->max_cpu_pct;
+    profile->collector = facts->collector;
+    job_profile_set_syscalls(profile, &facts->syscalls);
+    fill_cpu(facts, profile);
+    fill_memory(facts, profile);
+}
+
 int run_summary_make(const struct run_facts *facts, const struct job_run_options *options,
                      struct arena *arena, struct run_summary *ret)
 {
     record_init(&run_summary_record, ret);
     ret->run_id = arena_strdup(arena, options->run_id);
-    ret->job_id = arena_strdup(arena, options->job_id);
+    ret->profile.job_id = arena_strdup(arena, options->job_id);
     ret->job_type = arena_strdup(arena, options->job_type);
-    if (!ret->run_id || !ret->job_id || !ret->job_type)
+    if (!ret->run_id || !ret->profile.job_id || !ret->job_type)
         return -ENOMEM;
 
     ret->sheet_num = options->sheet_num;
     ret->started_at = ns_to_sec(facts->started_real_ns);
-    ret->wall_seconds = ns_to_sec(facts->wall_ns);
-    ret->processes = (int64_t)facts->processes;
-    ret->exactness.processes = facts->saw_every_process ? EXACT : LOWER_BOUND;
-    ret->num_samples = facts->usage ? (int64_t)facts->usage->samples : 0;
-    ret->gap_seconds = facts->gap_seconds;
-    ret->max_cpu_pct = facts->max_cpu_pct;
-    ret->collector = facts->collector;
-    ret->syscall_hotspots = facts->syscalls.hotspots;
-    ret->syscall_counts = facts->syscalls.counts;
-    ret->syscall_source = facts->syscalls.source;
-    ret->syscall_seconds = facts->syscalls.seconds;
-    ret->syscall_errors = facts->syscalls.errors;
-    ret->exactness.syscall_hotspots = facts->syscalls.exactness;
-    fill_cpu(facts, ret);
-    fill_memory(facts, ret);
+    fill_profile(facts, &ret->profile);
     int r = fill_outcome(facts, options, arena, ret);
     if (r == 0)
         r = fill_left_running(facts, arena, ret);

@@ -11,7 +11,7 @@
 #include "store/text-pool.h"
 
 static const char *const figure_names[] = {
-    "peak_rss_mb",   "total_cpu_seconds", "process_spawn_count", "unique_pid_count",
+    "peak_rss_mb",   "cpu_seconds", "processes", "unique_pid_count",
     "peak_total_mb", "peak_unique_mb",    "read_bytes",          "write_bytes",
     "max_cpu_pct",   "exit_count",        "failed_exit_count",   "signal_count",
     "kill_count",    "oom_count",         "zombie_count",        "num_samples",
@@ -481,7 +481,7 @@ void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
     run->is_here = true;
     if (run->has_ended)
         return;
-    raise_real(&profile->total_cpu_seconds, add_earlier_cpu(run->taken, usage->cpu_seconds),
+    raise_real(&profile->cpu_seconds, add_earlier_cpu(run->taken, usage->cpu_seconds),
                &run->has_grown);
     raise_real(&profile->peak_total_mb, usage->rss_mb, &run->is_changed);
     raise_real(&profile->peak_unique_mb, usage->unique_mb, &run->is_changed);
@@ -497,7 +497,7 @@ void run_table_add_event(struct run_row *run, const struct process_event *event)
     if (run->has_ended || event->is_step)
         return;
     switch (event->event_type) {
-    case EVENT_SPAWN: add_int(&profile->process_spawn_count, 1, &run->has_grown); break;
+    case EVENT_SPAWN: add_int(&profile->processes, 1, &run->has_grown); break;
     case EVENT_SIGNAL: add_int(&profile->signal_count, 1, &run->is_changed); break;
     case EVENT_OOM: add_int(&profile->oom_count, 1, &run->is_changed); break;
     case EVENT_EXIT:

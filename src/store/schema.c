@@ -84,15 +84,23 @@ void schema_init(struct schema *schema)
 
 /* ---- writing SQL ---- */
 
+/* A column that only reads another one. */
+#define REFERENCE_COLUMN(reference_name, name)                                                     \
+    "\"" reference_name "\" GENERATED ALWAYS AS (\"" name "\") VIRTUAL"
+
 void column_name(const struct column *column, const char *alias, struct text *sql)
 {
     text_printf(sql, "%s\"%s\"", alias, column->name);
 }
 
+/* A field that has a name in the reference, too, is found under both. */
 static void declare(const struct column *column, const char *alias, struct text *sql)
 {
     (void)alias;
     column_declare(column, sql);
+    if (column->field->reference_name)
+        text_printf(sql, ", " REFERENCE_COLUMN("%s", "%s"), column->field->reference_name,
+                    column->name);
 }
 
 void columns_list(const struct columns *columns, struct text *sql,
@@ -328,6 +336,11 @@ static const char *const migrations[SCHEMA_VERSION] = {
     "UPDATE jobs SET figures_tick = (SELECT max(s.tick) FROM snap s WHERE s.session = jobs.session"
     " AND s.is_minute = 0) WHERE outcome = 'running' OR cause = 'lost';",
     FOLDS_TABLE, "", /* columns of jobs */
+    "ALTER TABLE jobs RENAME COLUMN total_cpu_seconds TO cpu_seconds;"
+    "ALTER TABLE jobs RENAME COLUMN process_spawn_count TO processes;"
+    "ALTER TABLE jobs RENAME COLUMN left_running TO left_running_count;"
+    "ALTER TABLE jobs ADD COLUMN " REFERENCE_COLUMN("total_cpu_seconds", "cpu_seconds") ";"
+    "ALTER TABLE jobs ADD COLUMN " REFERENCE_COLUMN("process_spawn_count", "processes") ";",
 };
 
 static int has_column(struct database *database, const char *table, const char *name)

@@ -7,7 +7,7 @@
 
 #define SCHEMA_APPLICATION_ID 0x736f6e64 /* "sond" */
 /* Raised with every change of the tables or views; schema.c has the migration to each version. */
-#define SCHEMA_VERSION 4
+#define SCHEMA_VERSION 5
 
 /* `last_tick` of a living process. SQLite stores it in 6 bytes. */
 #define TICK_OPEN      INT64_C(1000000000000)

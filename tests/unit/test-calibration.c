@@ -36,7 +36,7 @@ static struct run_digest digest_of(const char *type, double memory_mb)
     run.job.started_at = now;
     run.job.ended_at = now += 10;
     run.job.profile.wall_seconds = 10;
-    run.job.profile.total_cpu_seconds = 4;
+    run.job.profile.cpu_seconds = 4;
     run.job.profile.peak_unique_mb = memory_mb;
     return run;
 }

@@ -92,7 +92,7 @@ static void plant(void)
         bool has_failed = is_large ? i / 4 % 5 != 0 : (i - i / 4 - 1) % 10 == 0;
         struct run_digest run =
             digest_of(has_failed, is_large ? 1100 + 4 * (i % 200) : 20 + 4 * (i % 200));
-        run.job.profile.total_cpu_seconds = 1 + 9 * chance();
+        run.job.profile.cpu_seconds = 1 + 9 * chance();
         run.job.profile.wall_seconds = 100 * chance();
         add(&run);
     }
@@ -240,7 +240,7 @@ static void test_quarters_of_cpu(void **state _unused_)
 {
     for (int i = 0; i < 40; i++) {
         struct run_digest run = digest_of(i >= 30, REAL_UNKNOWN);
-        run.job.profile.total_cpu_seconds = 1 + i;
+        run.job.profile.cpu_seconds = 1 + i;
         add(&run);
     }
     find();
@@ -260,7 +260,7 @@ static void test_constant_cpu(void **state _unused_)
 {
     for (int i = 0; i < 40; i++) {
         struct run_digest run = digest_of(i % 2, REAL_UNKNOWN);
-        run.job.profile.total_cpu_seconds = 5;
+        run.job.profile.cpu_seconds = 5;
         add(&run);
     }
     find();

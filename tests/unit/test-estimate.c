@@ -24,7 +24,7 @@ static struct job *add_run(int outcome, double memory_mb)
     run->started_at = 1000;
     run->ended_at = 1000 + 10 * (double)list.count;
     run->profile.peak_unique_mb = memory_mb;
-    run->profile.total_cpu_seconds = 2 * (double)list.count;
+    run->profile.cpu_seconds = 2 * (double)list.count;
     run->profile.wall_seconds = 4 * (double)list.count;
     return run;
 }
@@ -112,7 +112,7 @@ static void test_unknown_figures_are_left_out(void **state _unused_)
 {
     struct resource_estimate estimate;
 
-    add_run(OUTCOME_SUCCESS, REAL_UNKNOWN)->profile.total_cpu_seconds = REAL_UNKNOWN;
+    add_run(OUTCOME_SUCCESS, REAL_UNKNOWN)->profile.cpu_seconds = REAL_UNKNOWN;
     runs[0].profile.wall_seconds = REAL_UNKNOWN;
     assert_int_equal(estimate_make(&list, &estimate), 0);
     assert_int_equal(estimate.sample_size, 1);

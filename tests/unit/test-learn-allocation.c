@@ -33,7 +33,7 @@ static struct run_digest make_run(int number)
     run.job.ended_at = 10 * number + 5;
     run.job.profile.wall_seconds = number % 3 ? 5 : 50;
     run.job.profile.peak_rss_mb = number % 3 ? 100 : 3000;
-    run.job.profile.total_cpu_seconds = number;
+    run.job.profile.cpu_seconds = number;
     run.job.profile.syscall_hotspots = (struct tally_list){calls, number % 3 ? 3 : 2};
     if (number % 3 == 0)
         run.anomaly_types = (struct text_list){types, 2};

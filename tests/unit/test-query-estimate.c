@@ -27,7 +27,7 @@ static void put_run(struct store *store, int number, const char *type, int outco
     job.outcome = outcome;
     job.cause = cause;
     job.ended_at = job.started_at + 10;
-    job.profile.total_cpu_seconds = cpu_seconds;
+    job.profile.cpu_seconds = cpu_seconds;
     job.profile.peak_rss_mb = 100;
     job.profile.wall_seconds = 10;
     assert_int_equal(store_finish_job(store, &job), 0);

@@ -45,7 +45,7 @@ static void put_run(struct store *store, double days_ago, bool has_failed, doubl
     job.outcome = has_failed ? OUTCOME_FAILURE : OUTCOME_SUCCESS;
     job.profile.wall_seconds = 10;
     job.profile.peak_rss_mb = memory_mb;
-    job.profile.total_cpu_seconds = 1;
+    job.profile.cpu_seconds = 1;
     assert_int_equal(store_finish_job(store, &job), 0);
 }
 

@@ -59,14 +59,14 @@ static void test_absurd_figures(void **state _unused_)
                                  &report.job.started_at,
                                  &report.job.ended_at,
                                  &report.job.profile.wall_seconds,
-                                 &report.job.profile.total_cpu_seconds,
+                                 &report.job.profile.cpu_seconds,
                                  &report.job.profile.peak_rss_mb,
                                  &report.job.profile.gap_seconds};
         for (size_t j = 0; j < ARRAY_SIZE(reals); j++)
             *reals[j] = absurd[i];
         report.job.signal_num = INT64_MAX;
         report.job.exit_code = INT64_MIN + 1;
-        report.job.profile.process_spawn_count = -5;
+        report.job.profile.processes = -5;
         report.gaps = (struct gap_list){&gap, 1};
         report.job.profile.syscall_hotspots = report.job.profile.syscall_counts =
             (struct tally_list){&tally, 1};

@@ -37,7 +37,7 @@ static void test_json_has_the_promised_names(void **state _unused_)
         "run_id", "job_id", "job_type", "command", "cwd", "uid", "host", "started_at", "ended_at",
         "outcome", "exit_code", "signal_num", "cause", "total_sheets", "parent_run_id",
         /* the profile */
-        "peak_rss_mb", "total_cpu_seconds", "process_spawn_count", "unique_pid_count",
+        "peak_rss_mb", "cpu_seconds", "processes", "unique_pid_count",
         "syscall_hotspots", "sheet_metrics", "peak_total_mb", "peak_unique_mb", "wall_seconds",
         "user_seconds", "system_seconds", "read_bytes", "write_bytes", "syscall_counts",
         "exactness",

@@ -63,7 +63,7 @@ static void test_jobs_fit_the_terminal(void **state _unused_)
     jobs[1].started_at = START - 86400;
     jobs[2].outcome = OUTCOME_RUNNING;
     jobs[2].job_id = "a-name-that-is-longer-than-there-is-room-for";
-    jobs[2].profile.total_cpu_seconds = REAL_UNKNOWN;
+    jobs[2].profile.cpu_seconds = REAL_UNKNOWN;
     job_table_format(&list, START, 0, &(struct report_style){.columns = 80}, &out);
     assert_string_equal(
         out.bytes,

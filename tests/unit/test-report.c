@@ -62,7 +62,7 @@ static void test_killed_with_sender(void **state _unused_)
     report.job.profile.oom_count = 1;
     report.job.profile.signal_count = 1;
     report.job.profile.zombie_count = 2;
-    report.job.profile.left_running = 3;
+    report.job.profile.left_running_count = 3;
     format(&report, &plain, &out);
 
     const char *beginning = "make-7f3a: failure, killed by SIGKILL\n"
@@ -269,7 +269,7 @@ static void test_running(void **state _unused_)
     report.job.total_sheets = 3;
     report.job.profile.wall_seconds = 600;
     report.job.profile.peak_rss_mb = 300;
-    report.job.profile.process_spawn_count = 7;
+    report.job.profile.processes = 7;
     report.earlier_runs.runs = 5; /* nothing to compare with yet */
     format(&report, &plain, &out);
     assert_int_equal(
@@ -439,7 +439,7 @@ static void test_earlier_runs(void **state _unused_)
     assert_false(real_is_known(memory->robust_z));
     assert_int_equal(memory->unusual, TRUTH_YES);
     assert_int_equal(find_difference(earlier, "read_bytes")->unusual, TRUTH_NO);
-    assert_null(find_difference(earlier, "total_cpu_seconds")); /* it is unknown */
+    assert_null(find_difference(earlier, "cpu_seconds")); /* it is unknown */
     assert_non_null(
         strstr(format(&report, &plain, &out),
                "\ncompared with 7 earlier successful runs of this type; 1 more failed\n"

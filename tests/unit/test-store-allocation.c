@@ -164,7 +164,7 @@ static int take_over(struct scene *scene)
     scene->store = aside;
     is_failing = was_failing;
     int r = store_begin_job(scene->store, &job, name);
-    job.profile.total_cpu_seconds = 1;
+    job.profile.cpu_seconds = 1;
     if (r == 0)
         r = store_finish_job(scene->store, &job);
     return r;

@@ -160,7 +160,7 @@ static void test_storm(void **state)
     assert_int_equal(count_of(&all, EVENT_EXIT, "true"), 20000);
     assert_in_range(all.count, FOLD_BURST, FOLD_BURST + 4 * FOLD_PER_SECOND + 3);
     struct job job = find_job(fixture, RUN, &arena);
-    assert_int_equal(job.profile.process_spawn_count, 20000);
+    assert_int_equal(job.profile.processes, 20000);
     assert_int_equal(job.profile.exit_count, 20000);
     assert_int_equal(job.profile.failed_exit_count, 0);
 
@@ -398,12 +398,12 @@ static void test_lost_run(void **state)
 
     live_many(store, 5000, 5000, "true", 0);
     sqlite3 *handle = fixture_sqlite(fixture);
-    run_sql(handle, "UPDATE jobs SET process_spawn_count = NULL, exit_count = 7");
+    run_sql(handle, "UPDATE jobs SET processes = NULL, exit_count = 7");
     sqlite3_close(handle);
     assert_int_equal(store_close(store), 0); /* without a reported end */
     struct job job = find_job(fixture, RUN, &arena);
     assert_string_equal(job.cause, "lost");
-    assert_int_equal(job.profile.process_spawn_count, 5000);
+    assert_int_equal(job.profile.processes, 5000);
     assert_int_equal(job.profile.exit_count, 5000);
     arena_done(&arena);
 }

@@ -38,7 +38,7 @@ static void put_run(struct store *store, int number, int outcome)
     job.ended_at = job.started_at + 10;
     job.profile.peak_rss_mb = number;
     job.profile.peak_unique_mb = number + 0.5;
-    job.profile.total_cpu_seconds = 2;
+    job.profile.cpu_seconds = 2;
     job.profile.wall_seconds = 9;
     job.profile.oom_count = 1;
     job.profile.syscall_hotspots = (struct tally_list){calls, 2};
@@ -154,7 +154,7 @@ static int check_digest(void *context, const struct run_digest *run)
     assert_string_equal(job->cause, "because");
     assert_true(job->started_at == 1007 && job->ended_at == 1017);
     assert_true(job->profile.peak_unique_mb == 7.5);
-    assert_true(job->profile.total_cpu_seconds == 2 && job->profile.wall_seconds == 9);
+    assert_true(job->profile.cpu_seconds == 2 && job->profile.wall_seconds == 9);
     assert_int_equal(job->profile.oom_count, 1);
     assert_int_equal(job->profile.syscall_source, SYSCALLS_STRACE);
     assert_int_equal(job->profile.syscall_hotspots.count, 2);

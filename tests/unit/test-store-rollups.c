@@ -460,7 +460,7 @@ static void add_snapshot(struct figures *figures, const struct written *written,
     figures->profile.zombie_count = MAX(figures->profile.zombie_count, zombies);
     if (!usage)
         return;
-    raise_to(&figures->profile.total_cpu_seconds, usage->cpu_seconds);
+    raise_to(&figures->profile.cpu_seconds, usage->cpu_seconds);
     raise_to(&figures->profile.peak_total_mb, usage->rss_mb);
     raise_to(&figures->profile.peak_unique_mb, usage->unique_mb);
     raise_to(&figures->profile.max_cpu_pct, usage->cpu_percent);
@@ -495,7 +495,7 @@ static void check_run(struct store_fixture *fixture, const struct written *writt
                       const char *run_id)
 {
     static const char *const of_run[] = {
-        "peak_rss_mb", "total_cpu_seconds", "unique_pid_count", "peak_total_mb", "peak_unique_mb",
+        "peak_rss_mb", "cpu_seconds", "unique_pid_count", "peak_total_mb", "peak_unique_mb",
         "read_bytes",  "write_bytes",       "max_cpu_pct",      "zombie_count",  "num_samples",
         NULL,
     };
@@ -633,7 +633,7 @@ static void test_events_are_counted(void **state)
 
     struct store_reader *reader = fixture_reader(*state);
     assert_int_equal(store_find_job(reader, world.runs[0].run_id, &world.arena, &job), 0);
-    assert_int_equal(job.profile.process_spawn_count, counts.of_type[EVENT_SPAWN]);
+    assert_int_equal(job.profile.processes, counts.of_type[EVENT_SPAWN]);
     assert_int_equal(job.profile.exit_count,
                      counts.of_type[EVENT_EXIT] + counts.of_type[EVENT_KILL]);
     assert_int_equal(job.profile.failed_exit_count, counts.failed);
@@ -667,7 +667,7 @@ static void test_events_are_counted_after_a_crash(void **state)
     assert_int_equal(store_close(fixture_open(*state)), 0);
     struct store_reader *reader = fixture_reader(*state);
     assert_int_equal(store_find_job(reader, world.runs[0].run_id, &world.arena, &job), 0);
-    assert_int_equal(job.profile.process_spawn_count, counts.of_type[EVENT_SPAWN]);
+    assert_int_equal(job.profile.processes, counts.of_type[EVENT_SPAWN]);
     assert_int_equal(job.profile.exit_count,
                      counts.of_type[EVENT_EXIT] + counts.of_type[EVENT_KILL]);
     store_reader_close(reader);

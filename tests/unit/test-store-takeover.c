@@ -110,7 +110,7 @@ static void check_figures(const struct store_fixture *fixture, double cpu_second
     struct arena arena = {0};
     struct job job = find(fixture, &arena);
 
-    assert_near(job.profile.total_cpu_seconds, cpu_seconds, 0.002);
+    assert_near(job.profile.cpu_seconds, cpu_seconds, 0.002);
     assert_int_equal(job.profile.unique_pid_count, processes);
     assert_int_equal(job.profile.read_bytes, read_bytes);
     assert_int_equal(job.profile.num_samples, samples);
@@ -397,7 +397,7 @@ static void finish(struct store_fixture *fixture, int exactness, double expected
     job.run_id = RUN;
     job.outcome = OUTCOME_SUCCESS;
     job.ended_at = 2000;
-    job.profile.total_cpu_seconds = 7.5;
+    job.profile.cpu_seconds = 7.5;
     job.profile.peak_rss_mb = 99;
     job.profile.num_samples = 1;
     job.profile.exactness.cpu_seconds = exactness;
@@ -405,7 +405,7 @@ static void finish(struct store_fixture *fixture, int exactness, double expected
     assert_int_equal(store_close(store), 0);
     job = find(fixture, &arena);
     assert_int_equal(job.outcome, OUTCOME_SUCCESS);
-    assert_near(job.profile.total_cpu_seconds, expected_cpu, 0.002);
+    assert_near(job.profile.cpu_seconds, expected_cpu, 0.002);
     assert_near(job.profile.peak_rss_mb, 99, 0.002);
     assert_int_equal(job.profile.num_samples, expected_samples);
     assert_int_equal(job.profile.exactness.cpu_seconds, exactness == EXACT ? EXACT : LOWER_BOUND);

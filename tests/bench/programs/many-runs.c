@@ -30,8 +30,8 @@ static void fill_profile(struct job *job, struct tally *calls, size_t call_count
 
     *profile = (struct job_profile){
         .peak_rss_mb = memory_mb,
-        .total_cpu_seconds = 100 * chance(),
-        .process_spawn_count = lrand48() % 1000,
+        .cpu_seconds = 100 * chance(),
+        .processes = lrand48() % 1000,
         .unique_pid_count = lrand48() % 1000,
         .peak_total_mb = 1.4 * memory_mb,
         .peak_unique_mb = 1.2 * memory_mb,
