@@ -14,6 +14,7 @@
 #include "base/fd-io.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "daemon/methods.h"
 #include "model/analysis.h"
 #include "model/calibration.h"
 #include "model/daemon-status.h"
@@ -29,7 +30,6 @@
 #include "report/job-report.h"
 #include "report/machine-report.h"
 #include "report/run-diff.h"
-#include "rpc/method.h"
 #include "store/schema.h"
 
 #define DOCUMENT_MAX_BYTES (256 * 1024)
@@ -55,7 +55,10 @@ static void append_record(const struct record *record, struct text *out)
                     field->origin ? field->origin : "",
                     field->cost ? field_cost_name(field->cost) : "");
         append_resolution(field, out);
-        text_printf(out, " | %s |\n", field->meaning);
+        text_printf(out, " | %s", field->meaning);
+        if (field->alias)
+            text_printf(out, "; also as `%s`", field->alias);
+        text_append_string(out, " |\n");
     }
 }
 
@@ -115,6 +118,8 @@ static void append_column(const struct column *column, struct text *out)
     else
         text_append_string(out, "JSON");
     text_printf(out, " | %s |\n", field->meaning);
+    if (field->alias)
+        text_printf(out, "| `%s` | generated | the same as `%s` |\n", field->name, column->name);
 }
 
 static void append_tables(struct text *out)
@@ -137,6 +142,11 @@ static void append_tables(struct text *out)
     }
 }
 
+static void append_methods(struct text *out)
+{
+    rpc_methods_markdown(&daemon_methods, out);
+}
+
 static const struct part {
     const char *file;
     const char *name;
@@ -145,7 +155,7 @@ static const struct part {
     {"FIELDS.md", "fields", append_fields},
     {"CONFIGURATION.md", "keys", config_schema_markdown},
     {"SCHEMA.md", "tables", append_tables},
-    {"RPC.md", "methods", rpc_methods_markdown},
+    {"RPC.md", "methods", append_methods},
 };
 
 /* Appends the document to `out` with its generated part replaced. Returns 0, -EBADMSG if the

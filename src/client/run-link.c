@@ -14,6 +14,7 @@
 #include "client/params.h"
 #include "model/process.h"
 #include "model/record-json.h"
+#include "rpc/first-version.h"
 
 /* A daemon with a full backlog is stopped or overloaded: sonde stores the run itself. */
 #define CONNECT_MSEC 100
@@ -35,6 +36,8 @@ struct run_link {
     enum backend_state state;
     bool is_finished; /* the daemon acknowledged the end of the run */
     bool has_events;  /* and all events of its processes */
+    /* The daemon refused a parameter: it may be of version 0.1.0, and gets what that knew. */
+    bool is_first_version;
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_NUMBERED_MAX_BYTES];
     struct job end;     /* as the daemon stores it: cause (NULL: not reported) and chain */
@@ -111,6 +114,10 @@ static void handle_reply(struct run_link *link, const struct rpc_reply *reply)
 {
     if (reply->is_event || reply->id == ID_OTHER)
         return;
+    if (reply->error == RPC_INVALID_PARAMS && reply->id == ID_FINISH && !link->is_first_version) {
+        link->is_first_version = true;
+        return;
+    }
     if (reply->error) {
         link->state = BACKEND_ABSENT;
         return;
@@ -157,24 +164,41 @@ static void receive(struct run_link *link)
 
 /* ---- parameters ---- */
 
-static void write_exactness(struct json_writer *json, const char *key, int exactness)
+static void write_field(struct json_writer *json, const char *key, const struct field *field,
+                        const void *value)
 {
-    static const char *const names[] = {
-        [EXACT] = "exact", [SAMPLED] = "sampled", [LOWER_BOUND] = "lower_bound"};
-
-    if (exactness)
-        params_write_text(json, key, names[exactness]);
-}
-
-static void write_tally(struct json_writer *json, const char *key, const struct tally_list *tally)
-{
-    if (!tally->items)
+    if (!field_is_known(field, value))
         return;
     json_write_key(json, key);
-    json_write_begin_object(json);
-    for (size_t i = 0; i < tally->count; i++)
-        params_write_real(json, tally->items[i].name, tally->items[i].value);
-    json_write_end_object(json);
+    field_encode(field, value, json);
+}
+
+static void write_figures(struct json_writer *json, const struct job_profile *profile)
+{
+    for (size_t i = 0; i < job_profile_record.field_count; i++) {
+        const struct field *field = &job_profile_record.fields[i];
+        if (field->is_reported)
+            write_field(json, field->name, field, (const char *)profile + field->offset);
+    }
+}
+
+/* Writes the figures that version 0.1.0 knew, under the names that it knew. */
+static void write_first_version_figures(struct json_writer *json, const struct job_profile *profile)
+{
+    const struct record *record = &job_profile_record;
+    const char *previous = "";
+
+    for (const char *const *name = first_version_figures; *name; name++) {
+        const struct field *field = record_find(record, *name);
+        write_field(json, *name, field, (const char *)profile + field->offset);
+    }
+    for (const struct rpc_alias *alias = first_version_exactness; alias->name; alias++) {
+        size_t offset;
+        const struct field *field = rpc_alias_field(alias, record, &offset);
+        if (strcmp(alias->name, previous) != 0) /* its first field stands for all */
+            write_field(json, alias->name, field, (const char *)profile + offset);
+        previous = alias->name;
+    }
 }
 
 /* ---- the backend ---- */
@@ -273,35 +297,6 @@ static void signalled(void *context, pid_t pid, const struct process_event *sent
     send_request(link, ID_OTHER, "job.signal", &params); /* without it, the sender stays unknown */
 }
 
-static void write_figures(struct json_writer *json, const struct job_profile *profile)
-{
-    const struct run_exactness *exactness = &profile->exactness;
-
-    params_write_real(json, "wall_seconds", profile->wall_seconds);
-    params_write_real(json, "cpu_seconds", profile->cpu_seconds);
-    params_write_real(json, "user_seconds", profile->user_seconds);
-    params_write_real(json, "system_seconds", profile->system_seconds);
-    params_write_real(json, "peak_rss_mb", profile->peak_rss_mb);
-    params_write_real(json, "peak_total_mb", profile->peak_total_mb);
-    params_write_real(json, "peak_unique_mb", profile->peak_unique_mb);
-    params_write_real(json, "gap_seconds", profile->gap_seconds);
-    params_write_real(json, "max_cpu_pct", profile->max_cpu_pct);
-    params_write_int(json, "processes", profile->processes);
-    params_write_int(json, "left_running", profile->left_running_count);
-    params_write_int(json, "num_samples", profile->num_samples);
-    params_write_text(json, "collector", profile->collector);
-    write_tally(json, "syscall_hotspots", &profile->syscall_hotspots);
-    write_tally(json, "syscall_counts", &profile->syscall_counts);
-    write_tally(json, "syscall_seconds", &profile->syscall_seconds);
-    write_tally(json, "syscall_errors", &profile->syscall_errors);
-    params_write_text(json, "syscall_source", syscall_source_names[profile->syscall_source]);
-    write_exactness(json, "syscalls_exactness", exactness->syscall_hotspots);
-    write_exactness(json, "cpu_exactness", exactness->cpu_seconds);
-    write_exactness(json, "rss_exactness", exactness->peak_rss_mb);
-    write_exactness(json, "total_exactness", exactness->peak_total_mb);
-    write_exactness(json, "processes_exactness", exactness->processes);
-}
-
 static int send_finish(struct run_link *link, const struct job *job)
 {
     const struct field *outcome = record_find(&job_record, "outcome");
@@ -321,7 +316,10 @@ static int send_finish(struct run_link *link, const struct job *job)
         field_encode(record_find(&job_record, "chain"), &job->chain, &json);
     }
     params_write_real(&json, "ended_at", job->ended_at);
-    write_figures(&json, &job->profile);
+    if (link->is_first_version)
+        write_first_version_figures(&json, &job->profile);
+    else
+        write_figures(&json, &job->profile);
     json_write_end_object(&json);
     return send_request(link, ID_FINISH, "job.finish", &params);
 }
@@ -374,9 +372,13 @@ static int finish(void *context, const struct job *job)
     uint64_t until_ns = clock_mono_ns() + RUN_LINK_FINISH_MSEC * NS_PER_MSEC;
 
     int r = link->client ? send_finish(link, job) : -ENOTCONN;
-    while (r == 0 && link->client && !link->is_finished)
+    while (r == 0 && link->client && !link->is_finished) {
+        bool was_first_version = link->is_first_version;
         if (!await_input(link, until_ns))
             return -ETIMEDOUT;
+        if (link->client && link->is_first_version && !was_first_version)
+            r = send_finish(link, job);
+    }
     return r < 0 ? r : link->is_finished ? 0 : -EPIPE;
 }
 

@@ -9,38 +9,6 @@
 #include "daemon/daemon-state.h"
 #include "daemon/query-thread.h"
 
-static const handler_fn handlers[RPC_METHOD_COUNT] = {
-    [RPC_DAEMON_STATUS] = method_daemon_status,
-    [RPC_DAEMON_TOP] = method_daemon_top,
-    [RPC_DAEMON_TOP_STREAM] = method_daemon_top_stream,
-    [RPC_DAEMON_EVENTS] = method_daemon_events,
-    [RPC_DAEMON_MONITOR_STREAM] = method_daemon_monitor_stream,
-    [RPC_DAEMON_RELOAD] = method_daemon_reload,
-    [RPC_JOB_START] = method_job_start,
-    [RPC_JOB_PROGRESS] = method_job_progress,
-    [RPC_JOB_FINISH] = method_job_finish,
-    [RPC_JOB_SIGNAL] = method_job_signal,
-    [RPC_JOB_LEAVE] = method_job_leave,
-    [RPC_JOB_LIST] = method_job_list,
-    [RPC_SHEET_STARTED] = method_sheet_started,
-    [RPC_SHEET_COMPLETED] = method_sheet_completed,
-    [RPC_SHEET_FAILED] = method_sheet_failed,
-    [RPC_RESOURCE_CONTEXT] = method_resource_context,
-    [RPC_PRESSURE_CURRENT] = method_pressure_current,
-    [RPC_PRESSURE_CAN_START_SHEET] = method_pressure_can_start_sheet,
-    [RPC_PRESSURE_SHOULD_ACCEPT_JOB] = method_pressure_should_accept_job,
-    [RPC_PRESSURE_REPORT_RATE_LIMIT] = method_pressure_report_rate_limit,
-    [RPC_ESTIMATE_JOB] = method_estimate_job,
-    [RPC_ESTIMATE_CALIBRATION] = method_estimate_calibration,
-    [RPC_ANALYZE_RUN] = method_analyze_run,
-    [RPC_REPORT_JOB] = method_report_job,
-    [RPC_REPORT_MACHINE] = method_report_machine,
-    [RPC_EVENTS_LIST] = method_events_list,
-    [RPC_STRACE_ATTACH] = method_strace_attach,
-    [RPC_STRACE_DETACH] = method_strace_detach,
-    [RPC_STRACE_TRACE] = method_strace_trace,
-};
-
 /* The longest delay of an answer. `sonde run` must get the answer to job.finish before it gives up.
  */
 #define WRITTEN_WAIT_NS (1500 * NS_PER_MSEC)
@@ -99,5 +67,5 @@ void dispatch(struct daemon *daemon, struct connection *connection,
     else if (daemon->is_stopping)
         answer_fail(answer, RPC_SHUTTING_DOWN, "the daemon is shutting down");
     else
-        handlers[request->method](daemon, connection, request, answer);
+        request->method->handler(daemon, connection, request, answer);
 }

@@ -1,5 +1,4 @@
-/* Calls the handler of a request; the handlers of all methods. Their parameters have been checked
- * against the table of rpc/method.h. */
+/* Calls the handler of a request, whose parameters have been checked; and what handlers return. */
 #pragma once
 
 #include "base/json-writer.h"
@@ -46,43 +45,6 @@ void answer_fail(struct answer *answer, int error, const char *format, ...) _pri
 /* Fails with the negative errno of an internal call; -ENOBUFS: too many writes are pending. */
 void answer_fail_errno(struct answer *answer, int error);
 
-typedef void (*handler_fn)(struct daemon *daemon, struct connection *connection,
-                           const struct rpc_request *request, struct answer *answer);
-
 /* Calls the handler of the request, or answers with the error that parsing found. */
 void dispatch(struct daemon *daemon, struct connection *connection,
               const struct rpc_request *request, struct answer *answer);
-
-/* The handlers, in the files methods-*.c. */
-#define HANDLER(name)                                                                              \
-    void name(struct daemon *daemon, struct connection *connection,                                \
-              const struct rpc_request *request, struct answer *answer)
-HANDLER(method_daemon_status);
-HANDLER(method_daemon_top);
-HANDLER(method_daemon_top_stream);
-HANDLER(method_daemon_events);
-HANDLER(method_daemon_monitor_stream);
-HANDLER(method_daemon_reload);
-HANDLER(method_job_start);
-HANDLER(method_job_progress);
-HANDLER(method_job_finish);
-HANDLER(method_job_signal);
-HANDLER(method_job_leave);
-HANDLER(method_job_list);
-HANDLER(method_sheet_started);
-HANDLER(method_sheet_completed);
-HANDLER(method_sheet_failed);
-HANDLER(method_resource_context);
-HANDLER(method_pressure_current);
-HANDLER(method_pressure_can_start_sheet);
-HANDLER(method_pressure_should_accept_job);
-HANDLER(method_pressure_report_rate_limit);
-HANDLER(method_estimate_job);
-HANDLER(method_estimate_calibration);
-HANDLER(method_analyze_run);
-HANDLER(method_report_job);
-HANDLER(method_report_machine);
-HANDLER(method_events_list);
-HANDLER(method_strace_attach);
-HANDLER(method_strace_detach);
-HANDLER(method_strace_trace);

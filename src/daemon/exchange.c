@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
+#include "daemon/methods.h"
 #include "daemon/query-thread.h"
 #include "daemon/server.h"
 
@@ -179,7 +180,8 @@ struct exchange *exchange_start(struct daemon *daemon, struct connection *connec
     exchange->daemon = daemon;
     exchange->connection = connection;
     exchange->on_done = on_done;
-    if (rpc_message_parse(line, length, &exchange->arena, &exchange->message) < 0) {
+    if (rpc_message_parse(&daemon_methods, line, length, &exchange->arena, &exchange->message) <
+        0) {
         exchange_free(exchange);
         *ret_error = -ENOMEM;
         return NULL;

@@ -7,6 +7,7 @@
 #include "daemon/connection.h"
 #include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
+#include "daemon/methods.h"
 #include "daemon/server.h"
 #include "daemon/status.h"
 #include "model/record-json.h"
@@ -24,8 +25,8 @@ static struct bus_view view_of(const struct connection *connection, const char *
     return (struct bus_view){.sees_all = peer->sees_all, .uid = peer->uid, .job = job};
 }
 
-void method_daemon_status(struct daemon *daemon, struct connection *connection _unused_,
-                          const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_daemon_status(struct daemon *daemon, struct connection *connection _unused_,
+                                 const struct rpc_request *request _unused_, struct answer *answer)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct daemon_status status;
@@ -37,8 +38,8 @@ void method_daemon_status(struct daemon *daemon, struct connection *connection _
         record_encode(&daemon_status_record, &status, &answer->json);
 }
 
-void method_daemon_top(struct daemon *daemon, struct connection *connection,
-                       const struct rpc_request *request, struct answer *answer)
+static void handle_daemon_top(struct daemon *daemon, struct connection *connection,
+                              const struct rpc_request *request, struct answer *answer)
 {
     const struct bus_view view = view_of(connection, NULL);
     uint64_t every_ns = view.sees_all ? FRESH_EVERY_NS : FRESH_EVERY_NS_OF_OTHERS;
@@ -72,8 +73,8 @@ static void start_stream(struct connection *connection, const char *const *patte
         answer_fail_errno(answer, r);
 }
 
-void method_daemon_top_stream(struct daemon *daemon, struct connection *connection,
-                              const struct rpc_request *request, struct answer *answer)
+static void handle_daemon_top_stream(struct daemon *daemon, struct connection *connection,
+                                     const struct rpc_request *request, struct answer *answer)
 {
     static const char *const patterns[] = {EVENT_NAME_SNAPSHOT};
     const struct bus_view view = view_of(connection, rpc_text(request, "job"));
@@ -87,8 +88,9 @@ void method_daemon_top_stream(struct daemon *daemon, struct connection *connecti
     json_write_end_object(&answer->json);
 }
 
-void method_daemon_monitor_stream(struct daemon *daemon _unused_, struct connection *connection,
-                                  const struct rpc_request *request, struct answer *answer)
+static void handle_daemon_monitor_stream(struct daemon *daemon _unused_,
+                                         struct connection *connection,
+                                         const struct rpc_request *request, struct answer *answer)
 {
     const struct bus_view view = view_of(connection, NULL);
     const struct text_list *events = &rpc_value(request, "events")->texts;
@@ -114,8 +116,8 @@ static bool may_see(const struct peer *peer, const struct live_event *event)
     return peer->sees_all || event->uid == (int64_t)peer->uid;
 }
 
-void method_daemon_events(struct daemon *daemon, struct connection *connection,
-                          const struct rpc_request *request, struct answer *answer)
+static void handle_daemon_events(struct daemon *daemon, struct connection *connection,
+                                 const struct rpc_request *request, struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
     size_t limit = (size_t)rpc_int(request, "limit", 50), visible = 0;
@@ -144,8 +146,8 @@ static void write_change(void *context, const char *key, const char *from, const
     json_write_end_object(json);
 }
 
-void method_daemon_reload(struct daemon *daemon, struct connection *connection,
-                          const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_daemon_reload(struct daemon *daemon, struct connection *connection,
+                                 const struct rpc_request *request _unused_, struct answer *answer)
 {
     _cleanup_config_errors_ struct config_errors errors = {0};
 
@@ -164,3 +166,70 @@ void method_daemon_reload(struct daemon *daemon, struct connection *connection,
         answer_fail(answer, RPC_INVALID_PARAMS, "the configuration did not change: %s",
                     errors.count ? errors.lines[0] : strerror(-r));
 }
+
+/* ---- the table entries ---- */
+
+const struct rpc_method method_daemon_status = {
+    .name = "daemon.status",
+    .summary = "Returns the state of the daemon.",
+    .result = "a DaemonStatus: version, pid, uptime, the collector and which figures are "
+              "exact with it, tracers, availability of strace and GPUs, lost data, gaps",
+    .handler = handle_daemon_status,
+};
+
+static const struct rpc_param top_params[] = {
+    PARAM_BOOL("fresh", .meaning = "take a snapshot now; the schedule does not change"),
+};
+
+const struct rpc_method method_daemon_top = {
+    .name = "daemon.top",
+    .summary = "Returns the latest snapshot.",
+    RPC_PARAMS(top_params),
+    .result = "a SystemSnapshot; null before the first snapshot",
+    .handler = handle_daemon_top,
+};
+
+static const struct rpc_param top_stream_params[] = {
+    PARAM_RUN("job", .meaning = "only the processes of this job"),
+};
+
+const struct rpc_method method_daemon_top_stream = {
+    .name = "daemon.top.stream",
+    .summary = "Sends a snapshot at each tick from now on.",
+    RPC_PARAMS(top_stream_params),
+    .result = "{`jsonl_path`}, then a notification for each tick",
+    .handler = handle_daemon_top_stream,
+};
+
+static const struct rpc_param daemon_events_params[] = {
+    PARAM_LIMIT(200, 50),
+};
+
+const struct rpc_method method_daemon_events = {
+    .name = "daemon.events",
+    .summary = "Returns the latest events from the daemon's memory.",
+    RPC_PARAMS(daemon_events_params),
+    .result = "a list of ProcessEvent, oldest first; the daemon keeps the last 200",
+    .handler = handle_daemon_events,
+};
+
+static const struct rpc_param monitor_stream_params[] = {
+    PARAM_TEXTS("events", RPC_PATTERNS_MAX, .is_required = true,
+                .meaning = "event names, or prefixes with a star: `sheet.*`, `*`"),
+};
+
+const struct rpc_method method_daemon_monitor_stream = {
+    .name = "daemon.monitor.stream",
+    .summary = "Sends events as they happen, from now on.",
+    RPC_PARAMS(monitor_stream_params),
+    .result = "{`events`}, then a notification for each event",
+    .handler = handle_daemon_monitor_stream,
+};
+
+const struct rpc_method method_daemon_reload = {
+    .name = "daemon.reload",
+    .summary = "Reads the configuration again, like SIGHUP.",
+    .result = "{`changed`: [{`key`, `from`, `to`}]}; after an error the old "
+              "configuration stays in force",
+    .handler = handle_daemon_reload,
+};

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/uuid.h"
 #include "config/paths.h"
 #include "daemon/connection.h"
 #include "daemon/daemon-state.h"
 #include "daemon/job-request.h"
+#include "daemon/methods.h"
 #include "daemon/query-thread.h"
 #include "daemon/resource-context.h"
 #include "probe/process-lookup.h"
@@ -345,8 +347,8 @@ static void start_checked(struct daemon *daemon, struct query *query)
         start_run(daemon, query->connection, request, process, query->is_name_taken, query->answer);
 }
 
-void method_job_start(struct daemon *daemon, struct connection *connection,
-                      const struct rpc_request *request, struct answer *answer)
+static void handle_job_start(struct daemon *daemon, struct connection *connection,
+                             const struct rpc_request *request, struct answer *answer)
 {
     const char *run_id = rpc_text(request, "run_id");
     struct run *known = run_id ? registry_find_run(daemon->registry, run_id) : NULL;
@@ -369,3 +371,52 @@ void method_job_start(struct daemon *daemon, struct connection *connection,
         start_run(daemon, connection, request, process, false, answer);
     answer_when_written_under_load(answer, daemon);
 }
+
+/* ---- the table entries ---- */
+
+static const struct rpc_param job_start_params[] = {
+    PARAM_TEXT("job_id", JOB_ID_MAX_BYTES, .check = job_id_check, .is_required = true,
+               .meaning =
+                   "name of the job, unique per user: no `~`, no invisible characters, no blank "
+                   "at either end, not a UUID"),
+    PARAM_JOB_TYPE("job_type",
+                   .meaning = "name that runs of the same work share; estimates are per type"),
+    PARAM_TEXT("command", COMMAND_MAX_BYTES, .allows_controls = true,
+               .meaning = "its command line"),
+    PARAM_TEXT("cwd", RPC_TEXT_MAX_BYTES, .allows_controls = true,
+               .meaning = "the working directory"),
+    PARAM_INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "the number of steps"),
+    PARAM_PID("pid", .meaning =
+                         "its first process, which must belong to the caller's user; its later "
+                         "descendants belong to the job"),
+    PARAM_UUID("parent_run_id", .meaning = "the run in which it was started"),
+    PARAM_UUID("run_id", .meaning = "an id (UUID) of the caller's choice, to register a run again"),
+    PARAM_BOOL("unique",
+               .meaning = "use the name `JOB-2` instead of failing if the job is running"),
+    PARAM_BOOL("adopts_orphans",
+               .meaning = "the connected process is the run's parent and subreaper"),
+    PARAM_BOOL("again",
+               .meaning = "the run was recorded elsewhere until now; suppresses the start event"),
+    PARAM_TEXT("stores_in", RPC_PATH_MAX_BYTES, .allows_controls = true,
+               .meaning =
+                   "the caller's database. `offers_events` and `keeps_events` apply only if it is "
+                   "also the daemon's database and the caller is the daemon's user"),
+    PARAM_BOOL("offers_events",
+               .meaning =
+                   "the caller has every event of the run: it stores spawns, execs and exits "
+                   "itself if the daemon has missed some (`has_events` of the result)"),
+    PARAM_BOOL("keeps_events", .meaning =
+                                   "the caller stores spawns, execs and exits of the run itself: "
+                                   "the daemon publishes them and does not store them"),
+    PARAM_COUNT("sheet_num", .meaning = "the step that this run is"),
+    PARAM_TIME("started_at", .meaning = "start time; default: now"),
+};
+
+const struct rpc_method method_job_start = {
+    .name = "job.start",
+    .summary = "Registers the start of a job.",
+    RPC_PARAMS(job_start_params),
+    .result = "{`run_id`, `job_id`}; with `stores_in` also `has_events`: "
+              "whether the daemon stores spawns, execs and exits of the run",
+    .handler = handle_job_start,
+};

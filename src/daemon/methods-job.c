@@ -10,11 +10,13 @@
 #include "daemon/connection.h"
 #include "daemon/daemon-state.h"
 #include "daemon/job-request.h"
+#include "daemon/methods.h"
 #include "explain/failure-chain.h"
 #include "model/record-json.h"
+#include "rpc/first-version.h"
 
-void method_job_progress(struct daemon *daemon, struct connection *connection,
-                         const struct rpc_request *request, struct answer *answer)
+static void handle_job_progress(struct daemon *daemon, struct connection *connection,
+                                const struct rpc_request *request, struct answer *answer)
 {
     struct run *run = job_request_find_run(daemon, connection, request, answer);
     const char *status = rpc_text(request, "status");
@@ -30,8 +32,8 @@ void method_job_progress(struct daemon *daemon, struct connection *connection,
     answer_empty(answer);
 }
 
-void method_job_signal(struct daemon *daemon, struct connection *connection,
-                       const struct rpc_request *request, struct answer *answer)
+static void handle_job_signal(struct daemon *daemon, struct connection *connection,
+                              const struct rpc_request *request, struct answer *answer)
 {
     struct run *run = job_request_find_run(daemon, connection, request, answer);
     pid_t pid = (pid_t)rpc_int(request, "pid", 0);
@@ -54,8 +56,8 @@ void method_job_signal(struct daemon *daemon, struct connection *connection,
     answer_empty(answer);
 }
 
-void method_job_leave(struct daemon *daemon, struct connection *connection,
-                      const struct rpc_request *request, struct answer *answer)
+static void handle_job_leave(struct daemon *daemon, struct connection *connection,
+                             const struct rpc_request *request, struct answer *answer)
 {
     struct run *run = job_request_find_run(daemon, connection, request, answer);
 
@@ -75,62 +77,33 @@ void method_job_leave(struct daemon *daemon, struct connection *connection,
 
 /* ---- job.finish ---- */
 
-static int exactness_of(const struct rpc_request *request, const char *name)
+/* Completes the figures that the caller measured. */
+static void complete_figures(struct job_profile *profile)
 {
-    int word = rpc_word(request, name, -1);
-
-    return word < 0 ? EXACTNESS_UNKNOWN : EXACT + word;
-}
-
-/* Reads the figures that the caller measured. */
-static void read_figures(const struct rpc_request *request, struct job_profile *profile)
-{
-    struct run_exactness *exactness = &profile->exactness;
-
-    profile->user_seconds = rpc_real(request, "user_seconds", REAL_UNKNOWN);
-    profile->system_seconds = rpc_real(request, "system_seconds", REAL_UNKNOWN);
-    profile->cpu_seconds =
-        rpc_real(request, "cpu_seconds", profile->user_seconds + profile->system_seconds);
-    profile->peak_rss_mb = rpc_real(request, "peak_rss_mb", REAL_UNKNOWN);
-    profile->peak_total_mb = rpc_real(request, "peak_total_mb", REAL_UNKNOWN);
-    profile->peak_unique_mb = rpc_real(request, "peak_unique_mb", REAL_UNKNOWN);
-    profile->wall_seconds = rpc_real(request, "wall_seconds", REAL_UNKNOWN);
-    profile->gap_seconds = rpc_real(request, "gap_seconds", REAL_UNKNOWN);
-    profile->processes = rpc_int(request, "processes", INT_UNKNOWN);
+    if (!real_is_known(profile->cpu_seconds))
+        profile->cpu_seconds = profile->user_seconds + profile->system_seconds;
     profile->unique_pid_count = profile->processes;
-    profile->left_running_count = rpc_int(request, "left_running", INT_UNKNOWN);
     /* Both numbers include the processes of nested runs. */
     if (int_is_known(profile->processes) && int_is_known(profile->left_running_count))
         profile->exit_count = profile->processes - profile->left_running_count;
-    profile->max_cpu_pct = rpc_real(request, "max_cpu_pct", REAL_UNKNOWN);
-    profile->num_samples = rpc_int(request, "num_samples", INT_UNKNOWN);
-    profile->collector = rpc_text(request, "collector");
-    exactness->cpu_seconds = exactness->user_seconds = exactness->system_seconds =
-        exactness_of(request, "cpu_exactness");
-    exactness->peak_rss_mb = exactness_of(request, "rss_exactness");
-    exactness->peak_total_mb = exactness->peak_unique_mb = exactness_of(request, "total_exactness");
-    exactness->processes = exactness_of(request, "processes_exactness");
-    job_profile_set_syscalls(
-        profile, &(struct run_syscalls){.hotspots = rpc_tally(request, "syscall_hotspots"),
-                                        .counts = rpc_tally(request, "syscall_counts"),
-                                        .seconds = rpc_tally(request, "syscall_seconds"),
-                                        .errors = rpc_tally(request, "syscall_errors"),
-                                        .source = rpc_word(request, "syscall_source", -1) + 1,
-                                        .exactness = exactness_of(request, "syscalls_exactness")});
+}
+
+static double known_or_0(double value)
+{
+    return real_is_known(value) ? value : 0;
 }
 
 /* The larger of the total and the sum of its parts. */
-static double reported_cpu(const struct rpc_request *request)
+static double reported_cpu(const struct job_profile *profile)
 {
-    double parts = rpc_real(request, "user_seconds", 0) + rpc_real(request, "system_seconds", 0);
-
-    return MAX(parts, rpc_real(request, "cpu_seconds", 0));
+    return MAX(known_or_0(profile->cpu_seconds),
+               known_or_0(profile->user_seconds) + known_or_0(profile->system_seconds));
 }
 
 /* The largest reported amount of memory that is not counted twice. */
-static double reported_memory(const struct rpc_request *request)
+static double reported_memory(const struct job_profile *profile)
 {
-    return MAX(rpc_real(request, "peak_rss_mb", 0), rpc_real(request, "peak_unique_mb", 0));
+    return MAX(known_or_0(profile->peak_rss_mb), known_or_0(profile->peak_unique_mb));
 }
 
 /* The memory of the whole machine, not of the daemon's cgroup. */
@@ -143,14 +116,13 @@ static double machine_memory_mb(void)
 static bool check_figures(const struct daemon *daemon, const struct run *run,
                           const struct rpc_request *request, struct answer *answer)
 {
-    double wall_seconds = rpc_real(request, "wall_seconds", 0);
+    const struct job_profile *profile = request->record;
+    double wall_seconds = known_or_0(profile->wall_seconds);
     double age_seconds = run_lifecycle_age(daemon, run);
     double cpu_max =
         (age_seconds + JOB_REQUEST_CLOCK_SLACK_SEC) * (double)sysconf(_SC_NPROCESSORS_CONF);
-    double cpu_seconds = reported_cpu(request);
+    double cpu_seconds = reported_cpu(profile);
     double memory_mb = machine_memory_mb();
-    int64_t processes = rpc_int(request, "processes", INT_UNKNOWN);
-    int64_t left_running = rpc_int(request, "left_running", 0);
 
     if (rpc_real(request, "ended_at", 0) > ns_to_sec(clock_real_ns()) + JOB_REQUEST_CLOCK_SLACK_SEC)
         answer_fail(answer, RPC_INVALID_PARAMS, "ended_at: %.0f is in the future",
@@ -164,15 +136,15 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
                     "cpu_seconds, user_seconds, system_seconds: %.0f is more than all CPUs have had"
                     " in the %.0f s since the run started",
                     cpu_seconds, MAX(age_seconds, 0.0));
-    else if (reported_memory(request) > memory_mb)
+    else if (reported_memory(profile) > memory_mb)
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "peak_rss_mb, peak_unique_mb: %.0f is more than the %.0f MB that the machine"
                     " has",
-                    reported_memory(request), memory_mb);
-    else if (int_is_known(processes) && left_running > processes)
+                    reported_memory(profile), memory_mb);
+    else if (int_is_known(profile->processes) && profile->left_running_count > profile->processes)
         answer_fail(answer, RPC_INVALID_PARAMS,
-                    "left_running: %lld is more than the %lld processes that there were",
-                    (long long)left_running, (long long)processes);
+                    "left_running_count: %lld is more than the %lld processes that there were",
+                    (long long)profile->left_running_count, (long long)profile->processes);
     else
         return true;
     return false;
@@ -211,8 +183,8 @@ static struct process_event_list read_chain(const struct rpc_request *request,
     return chain;
 }
 
-void method_job_finish(struct daemon *daemon, struct connection *connection,
-                       const struct rpc_request *request, struct answer *answer)
+static void handle_job_finish(struct daemon *daemon, struct connection *connection,
+                              const struct rpc_request *request, struct answer *answer)
 {
     struct run *run = job_request_find_run(daemon, connection, request, answer);
     const char *reported_cause = rpc_text(request, "cause");
@@ -222,13 +194,14 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     if (!run || !check_figures(daemon, run, request, answer))
         return;
     record_init(&job_record, &job);
-    job.outcome = OUTCOME_SUCCESS + rpc_word(request, "outcome", 0);
+    job.outcome = rpc_enum(request, "outcome", OUTCOME_UNKNOWN);
     job.exit_code = rpc_int(request, "exit_code", INT_UNKNOWN);
     job.signal_num = rpc_int(request, "signal_num", INT_UNKNOWN);
     job.cause = reported_cause;
     job.ended_at = rpc_real(request, "ended_at", REAL_UNKNOWN);
     job.chain = read_chain(request, run, &arena);
-    read_figures(request, &job.profile);
+    job.profile = *(const struct job_profile *)request->record;
+    complete_figures(&job.profile);
     run_lifecycle_explain(daemon, run, rpc_bool(request, "cause_is_derived", false), &arena, &job);
     job_request_begin_answer(run, answer);
     if (job.cause != reported_cause) {
@@ -243,3 +216,91 @@ void method_job_finish(struct daemon *daemon, struct connection *connection,
     if (daemon->writer)
         answer_when_written(answer, daemon->job_queries);
 }
+
+/* ---- the table entries ---- */
+
+static const struct rpc_param job_progress_params[] = {
+    PARAM_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
+    PARAM_COUNT("current_sheet", .meaning = "the current step"),
+    PARAM_COUNT("last_completed_sheet", .meaning = "the last completed step"),
+    PARAM_INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "the number of steps"),
+    PARAM_TEXT("status", RPC_STATUS_MAX_BYTES, .meaning = "free text of the scheduler"),
+};
+
+const struct rpc_method method_job_progress = {
+    .name = "job.progress",
+    .summary = "Reports the progress of a job.",
+    RPC_PARAMS(job_progress_params),
+    .result = "{}",
+    .handler = handle_job_progress,
+};
+
+static const struct rpc_param job_finish_params[] = {
+    PARAM_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
+    PARAM_ENUM("outcome", outcome_names, OUTCOME_SUCCESS, OUTCOME_UNKNOWN, .is_required = true,
+               .meaning = "how it ended"),
+    PARAM_INT("exit_code", 0, 255, .meaning = "exit status, if no signal ended it"),
+    PARAM_INT("signal_num", 1, 64, .meaning = "the signal that ended it"),
+    PARAM_TEXT("cause", RPC_DETAILS_MAX_BYTES, .allows_controls = true,
+               .meaning = "why it ended, as text"),
+    PARAM_BOOL("cause_is_derived",
+               .meaning =
+                   "`cause` only states how the first process ended; the daemon may replace it "
+                   "with what it knows of the other processes"),
+    PARAM_RECORDS(
+        "chain", RPC_CHAIN_MAX, &process_event_record,
+        .meaning = "the failures that led to its end, oldest first, as far as its parent has seen "
+                   "them; stored if the daemon has seen fewer failures or a different end"),
+    PARAM_TIME("ended_at", .meaning = "end time; default: now"),
+};
+
+const struct rpc_method method_job_finish = {
+    .name = "job.finish",
+    .summary = "Reports the end of a job. Figures that its parent measured replace sampled ones. "
+               "Impossible figures are rejected: more wall time than has passed since the run was "
+               "registered, more CPU time than all CPUs had in that time, or more memory than the "
+               "machine has.",
+    RPC_PARAMS(job_finish_params),
+    .record = &job_profile_record,
+    .aliases = first_version_exactness,
+    .result = "{`run_id`, `job_id`}, plus `cause` and `chain` (as in Job) if the daemon knows "
+              "more than the request contains",
+    .handler = handle_job_finish,
+};
+
+static const struct rpc_param job_signal_params[] = {
+    PARAM_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
+    PARAM_PID("pid", .is_required = true, .meaning = "the process that receives it"),
+    PARAM_INT("signal_num", 1, 64, .is_required = true, .meaning = "the signal"),
+    PARAM_INT("sender_pid", 0, RPC_PID_MAX, .meaning = "the sender; 0: the kernel"),
+    PARAM_TEXT("sender_command", COMMAND_MAX_BYTES, .allows_controls = true,
+               .meaning = "the sender's command line"),
+    PARAM_TEXT("details", RPC_DETAILS_MAX_BYTES, .allows_controls = true,
+               .meaning = "more details, as text"),
+};
+
+const struct rpc_method method_job_signal = {
+    .name = "job.signal",
+    .summary = "Reports a signal that the caller, the parent of the run, is sending to "
+               "one of its processes.",
+    RPC_PARAMS(job_signal_params),
+    .result = "{}",
+    .handler = handle_job_signal,
+};
+
+static const struct rpc_param job_leave_params[] = {
+    PARAM_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),
+    PARAM_TEXT("stores_in", RPC_PATH_MAX_BYTES, .allows_controls = true,
+               .meaning =
+                   "the caller's database. If it is not the daemon's, the run ends here with an "
+                   "unknown outcome"),
+};
+
+const struct rpc_method method_job_leave = {
+    .name = "job.leave",
+    .summary = "Hands the run over to the caller, which stores it from now on. If both use "
+               "the same database, the daemon drops the run without recording an end.",
+    RPC_PARAMS(job_leave_params),
+    .result = "{}",
+    .handler = handle_job_leave,
+};

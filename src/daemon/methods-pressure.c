@@ -7,13 +7,14 @@
 #include "daemon/connection.h"
 #include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
+#include "daemon/methods.h"
 #include "daemon/query-thread.h"
 #include "daemon/resource-context.h"
 #include "model/record-json.h"
 #include "query/query.h"
 
-void method_resource_context(struct daemon *daemon, struct connection *connection,
-                             const struct rpc_request *request, struct answer *answer)
+static void handle_resource_context(struct daemon *daemon, struct connection *connection,
+                                    const struct rpc_request *request, struct answer *answer)
 {
     pid_t pid = (pid_t)rpc_int(request, "pid", 0);
 
@@ -21,8 +22,9 @@ void method_resource_context(struct daemon *daemon, struct connection *connectio
                            &answer->result);
 }
 
-void method_pressure_current(struct daemon *daemon, struct connection *connection,
-                             const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_pressure_current(struct daemon *daemon, struct connection *connection,
+                                    const struct rpc_request *request _unused_,
+                                    struct answer *answer)
 {
     struct pressure_limits limits;
     struct pressure_input input;
@@ -47,9 +49,9 @@ static void write_admission(const struct admission *admission, struct answer *an
     json_write_end_object(json);
 }
 
-void method_pressure_can_start_sheet(struct daemon *daemon, struct connection *connection,
-                                     const struct rpc_request *request _unused_,
-                                     struct answer *answer)
+static void handle_pressure_can_start_sheet(struct daemon *daemon, struct connection *connection,
+                                            const struct rpc_request *request _unused_,
+                                            struct answer *answer)
 {
     struct pressure_limits limits;
     struct pressure_input input;
@@ -95,8 +97,9 @@ static void decide_by_estimate(struct daemon *daemon, struct query *query)
     decide(daemon, &query->peer, query->has_estimate ? &query->estimate : NULL, query->answer);
 }
 
-void method_pressure_should_accept_job(struct daemon *daemon, struct connection *connection,
-                                       const struct rpc_request *request, struct answer *answer)
+static void handle_pressure_should_accept_job(struct daemon *daemon, struct connection *connection,
+                                              const struct rpc_request *request,
+                                              struct answer *answer)
 {
     if (!rpc_text(request, "job_type")) {
         decide(daemon, connection_peer(connection), NULL, answer);
@@ -118,16 +121,17 @@ static void answer_estimate(struct query *query)
         record_encode(&resource_estimate_record, &query->estimate, &query->answer->json);
 }
 
-void method_estimate_job(struct daemon *daemon, struct connection *connection _unused_,
-                         const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_estimate_job(struct daemon *daemon, struct connection *connection _unused_,
+                                const struct rpc_request *request _unused_, struct answer *answer)
 {
     answer_after_query(answer, daemon->report_queries, answer_estimate);
 }
 
 /* The report of a user applies to that user; a report of root or the daemon's owner applies to all.
  */
-void method_pressure_report_rate_limit(struct daemon *daemon, struct connection *connection,
-                                       const struct rpc_request *request, struct answer *answer)
+static void handle_pressure_report_rate_limit(struct daemon *daemon, struct connection *connection,
+                                              const struct rpc_request *request,
+                                              struct answer *answer)
 {
     const struct peer *peer = connection_peer(connection);
 
@@ -135,3 +139,78 @@ void method_pressure_report_rate_limit(struct daemon *daemon, struct connection 
                            rpc_text(request, "name"), rpc_real(request, "seconds", 60));
     answer_empty(answer);
 }
+
+/* ---- the table entries ---- */
+
+#define ADMISSION_RESULT                                                                           \
+    "{`allowed`, `delay_seconds`, `level`, `reason`}: the decision, the time to wait, the "        \
+    "pressure level, and the reason for a refusal"
+
+static const struct rpc_param context_params[] = {
+    PARAM_PID("pid", .meaning = "the process; default: the machine"),
+};
+
+const struct rpc_method method_resource_context = {
+    .name = "resource.context",
+    .summary = "Returns the current resource use of a process in a few figures.",
+    RPC_PARAMS(context_params),
+    .result = "{`rss_mb`, `cpu_pct`, `syscall_hotspot` (\"write 40%\"), "
+              "`anomalies_active`, `daemon_rss_mb`}, without a pid also "
+              "`pressure_level`, `running_jobs`, `active_sheets`; nulls for an "
+              "unknown pid; before the first snapshot only the first four",
+    .handler = handle_resource_context,
+};
+
+static const struct rpc_param pressure_params[] = {
+    PARAM_JOB_TYPE("job_type", .meaning = "the type whose estimate is used"),
+};
+
+const struct rpc_method method_pressure_current = {
+    .name = "pressure.current",
+    .summary = "Returns how much of the machine the jobs use.",
+    RPC_PARAMS(pressure_params),
+    .result = "the level: none, low, medium, high or critical",
+    .handler = handle_pressure_current,
+};
+
+const struct rpc_method method_pressure_can_start_sheet = {
+    .name = "pressure.can_start_sheet",
+    .summary = "Returns whether the next step may start.",
+    RPC_PARAMS(pressure_params),
+    .result = ADMISSION_RESULT,
+    .handler = handle_pressure_can_start_sheet,
+};
+
+const struct rpc_method method_pressure_should_accept_job = {
+    .name = "pressure.should_accept_job",
+    .summary = "Returns whether a new job may start.",
+    RPC_PARAMS(pressure_params),
+    .result = ADMISSION_RESULT,
+    .handler = handle_pressure_should_accept_job,
+};
+
+static const struct rpc_param rate_limit_params[] = {
+    PARAM_TEXT("name", RPC_NAME_MAX_BYTES, .is_required = true, .meaning = "name of the limit"),
+    PARAM_REAL("seconds", 0, 86400, .min_excluded = true, .fallback = 60,
+               .meaning = "how long the limit applies, in seconds"),
+};
+
+const struct rpc_method method_pressure_report_rate_limit = {
+    .name = "pressure.report_rate_limit",
+    .summary = "Reports that a service limits its clients: the pressure is high for that time.",
+    RPC_PARAMS(rate_limit_params),
+    .result = "{}",
+    .handler = handle_pressure_report_rate_limit,
+};
+
+static const struct rpc_param estimate_params[] = {
+    PARAM_JOB_TYPE("job_type", .is_required = true, .meaning = "the job type"),
+};
+
+const struct rpc_method method_estimate_job = {
+    .name = "estimate.job",
+    .summary = "Estimates what the next run of a type will need.",
+    RPC_PARAMS(estimate_params),
+    .result = "a ResourceEstimate; null without a finished run",
+    .handler = handle_estimate_job,
+};

@@ -7,6 +7,7 @@
 #include "daemon/connection.h"
 #include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
+#include "daemon/methods.h"
 #include "daemon/query-thread.h"
 #include "model/record-json.h"
 #include "query/query.h"
@@ -83,11 +84,10 @@ static void answer_jobs(struct query *query)
 {
     const struct field field = {.type = FIELD_RECORDS, .record = &job_record};
     const struct rpc_request *request = query->request;
-    int outcome = rpc_word(request, "outcome", -1);
     const struct job_filter filter = {
         .since = rpc_real(request, "since", REAL_UNKNOWN),
         .until = rpc_real(request, "until", REAL_UNKNOWN),
-        .outcome = outcome < 0 ? 0 : OUTCOME_RUNNING + outcome,
+        .outcome = rpc_enum(request, "outcome", OUTCOME_NONE),
         .job_id = rpc_text(request, "job"),
         .job_type = rpc_text(request, "type"),
         .uid = seen_uid(query),
@@ -107,7 +107,6 @@ static void answer_events(struct query *query)
     const struct field field = {.type = FIELD_RECORDS, .record = &process_event_record};
     const struct rpc_request *request = query->request;
     const char *job = rpc_text(request, "job");
-    int type = rpc_word(request, "type", -1);
     struct process_event_list events = {0};
     struct job found;
 
@@ -118,7 +117,7 @@ static void answer_events(struct query *query)
         .until = rpc_real(request, "until", REAL_UNKNOWN),
         .run_id = job ? found.run_id : NULL,
         .pid = rpc_int(request, "pid", INT_UNKNOWN),
-        .event_type = type < 0 ? 0 : EVENT_SPAWN + type,
+        .event_type = rpc_enum(request, "type", EVENT_UNKNOWN),
         .only_notable = rpc_bool(request, "notable", false),
         .uid = job ? INT_UNKNOWN : seen_uid(query),
         .limit = (size_t)rpc_int(request, "limit", 50),
@@ -161,27 +160,27 @@ static void answer_machine_report(struct query *query)
 
 /* ---- methods ---- */
 
-void method_job_list(struct daemon *daemon, struct connection *connection _unused_,
-                     const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_job_list(struct daemon *daemon, struct connection *connection _unused_,
+                            const struct rpc_request *request _unused_, struct answer *answer)
 {
     answer_after_query(answer, daemon->report_queries, answer_jobs);
 }
 
-void method_events_list(struct daemon *daemon, struct connection *connection _unused_,
-                        const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_events_list(struct daemon *daemon, struct connection *connection _unused_,
+                               const struct rpc_request *request _unused_, struct answer *answer)
 {
     answer_after_query(answer, daemon->report_queries, answer_events);
 }
 
-void method_report_job(struct daemon *daemon, struct connection *connection _unused_,
-                       const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_report_job(struct daemon *daemon, struct connection *connection _unused_,
+                              const struct rpc_request *request _unused_, struct answer *answer)
 {
     answer_after_query(answer, daemon->report_queries, answer_job_report);
 }
 
 /* Only for peers with full view, because the report contains the processes of all users. */
-void method_report_machine(struct daemon *daemon, struct connection *connection,
-                           const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_report_machine(struct daemon *daemon, struct connection *connection,
+                                  const struct rpc_request *request _unused_, struct answer *answer)
 {
     if (connection_peer(connection)->sees_all)
         answer_after_query(answer, daemon->report_queries, answer_machine_report);
@@ -189,3 +188,70 @@ void method_report_machine(struct daemon *daemon, struct connection *connection,
         answer_fail(answer, RPC_NOT_PERMITTED,
                     "only root and the daemon's owner may read the machine's history");
 }
+
+/* ---- the table entries ---- */
+
+static const struct rpc_param job_list_params[] = {
+    PARAM_SINCE(.meaning = "runs that had not ended before this time"),
+    PARAM_UNTIL(.meaning = "runs that started at this time or earlier"),
+    PARAM_ENUM("outcome", outcome_names, OUTCOME_RUNNING, OUTCOME_UNKNOWN,
+               .meaning = "runs with this outcome"),
+    PARAM_RUN("job", .meaning = "the runs of one job"),
+    PARAM_JOB_TYPE("type", .meaning = "the runs of one type"),
+    PARAM_LIMIT(10000, 100),
+};
+
+const struct rpc_method method_job_list = {
+    .name = "job.list",
+    .summary = "Returns the stored runs.",
+    RPC_PARAMS(job_list_params),
+    .result = "a list of Job, latest first",
+    .handler = handle_job_list,
+};
+
+static const struct rpc_param report_job_params[] = {
+    PARAM_RUN("job", .meaning = "`JOB`, `JOB~1` (the run before the latest) or a run_id; default: "
+                                "the latest run of all jobs"),
+};
+
+const struct rpc_method method_report_job = {
+    .name = "report.job",
+    .summary = "Returns the report of one run.",
+    RPC_PARAMS(report_job_params),
+    .result = "a JobReport",
+    .handler = handle_report_job,
+};
+
+static const struct rpc_param report_machine_params[] = {
+    PARAM_SINCE(.is_required = true, .meaning = "start of the period"),
+    PARAM_UNTIL(.meaning = "end of the period; default: now"),
+};
+
+const struct rpc_method method_report_machine = {
+    .name = "report.machine",
+    .summary = "Returns a report of the machine over a period.",
+    RPC_PARAMS(report_machine_params),
+    .result = "a MachineReport",
+    .handler = handle_report_machine,
+};
+
+static const struct rpc_param events_list_params[] = {
+    PARAM_SINCE(.meaning = "start of the period"),
+    PARAM_UNTIL(.meaning = "end of the period"),
+    PARAM_RUN("job", .meaning = "only events of one run: `JOB`, `JOB~1` or a run_id"),
+    PARAM_ENUM("type", event_type_names, EVENT_SPAWN, EVENT_OOM,
+               .meaning = "only events of one type"),
+    PARAM_INT("pid", 0, RPC_PID_MAX,
+              .meaning = "only events of one process; 0: events of steps without a process"),
+    PARAM_BOOL("notable",
+               .meaning = "only signals, kills, OOM kills and exits with a nonzero status"),
+    PARAM_LIMIT(10000, 50),
+};
+
+const struct rpc_method method_events_list = {
+    .name = "events.list",
+    .summary = "Returns the stored events.",
+    RPC_PARAMS(events_list_params),
+    .result = "a list of ProcessEvent, oldest first",
+    .handler = handle_events_list,
+};

@@ -5,6 +5,7 @@
 #include "daemon/connection.h"
 #include "daemon/daemon-state.h"
 #include "daemon/job-request.h"
+#include "daemon/methods.h"
 #include "daemon/resource-context.h"
 
 /* Reads the process that a step begins with, if the request has one. Returns false with an error in
@@ -76,22 +77,70 @@ static void handle_step(struct daemon *daemon, struct connection *connection,
     answer_when_written_under_load(answer, daemon);
 }
 
-void method_sheet_started(struct daemon *daemon, struct connection *connection,
-                          const struct rpc_request *request, struct answer *answer)
+static void handle_sheet_started(struct daemon *daemon, struct connection *connection,
+                                 const struct rpc_request *request, struct answer *answer)
 {
     handle_step(daemon, connection, request, OUTCOME_RUNNING, answer);
 }
 
-void method_sheet_completed(struct daemon *daemon, struct connection *connection,
-                            const struct rpc_request *request, struct answer *answer)
+static void handle_sheet_completed(struct daemon *daemon, struct connection *connection,
+                                   const struct rpc_request *request, struct answer *answer)
 {
-    handle_step(daemon, connection, request, OUTCOME_SUCCESS + rpc_word(request, "outcome", 0),
-                answer);
+    handle_step(daemon, connection, request, rpc_enum(request, "outcome", OUTCOME_SUCCESS), answer);
 }
 
-void method_sheet_failed(struct daemon *daemon, struct connection *connection,
-                         const struct rpc_request *request, struct answer *answer)
+static void handle_sheet_failed(struct daemon *daemon, struct connection *connection,
+                                const struct rpc_request *request, struct answer *answer)
 {
-    handle_step(daemon, connection, request, OUTCOME_SUCCESS + rpc_word(request, "outcome", 1),
-                answer);
+    handle_step(daemon, connection, request, rpc_enum(request, "outcome", OUTCOME_FAILURE), answer);
 }
+
+/* ---- the table entries ---- */
+
+/* Shared by the three methods, so that a scheduler can send the same parameters to each. */
+#define SHEET_PARAMS                                                                               \
+    PARAM_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),                   \
+        PARAM_COUNT("sheet_num", .is_required = true, .meaning = "the step"),                      \
+        PARAM_TEXT("name", RPC_NAME_MAX_BYTES, .meaning = "name of the step")
+
+#define CONTEXT_RESULT                                                                             \
+    "{`resource_context`}: the figures of the step's process as in `resource.context`, read "      \
+    "before a tracer detaches"
+
+static const struct rpc_param sheet_started_params[] = {
+    SHEET_PARAMS,
+    PARAM_PID("pid", .meaning = "its first process, which must belong to the caller's user"),
+    PARAM_INT("exit_code", 0, 255, .meaning = "accepted and ignored"),
+};
+
+const struct rpc_method method_sheet_started = {
+    .name = "sheet.started",
+    .summary = "Reports the start of a step.",
+    RPC_PARAMS(sheet_started_params),
+    .result = CONTEXT_RESULT,
+    .handler = handle_sheet_started,
+};
+
+static const struct rpc_param sheet_ended_params[] = {
+    SHEET_PARAMS,
+    PARAM_PID("pid", .meaning = "the process that ended with the step; default: its first process"),
+    PARAM_INT("exit_code", 0, 255, .meaning = "exit status; 128 + N after signal N"),
+    PARAM_ENUM("outcome", outcome_names, OUTCOME_SUCCESS, OUTCOME_UNKNOWN,
+               .meaning = "the outcome, if it differs from the name of the method"),
+};
+
+const struct rpc_method method_sheet_completed = {
+    .name = "sheet.completed",
+    .summary = "Reports the successful end of a step.",
+    RPC_PARAMS(sheet_ended_params),
+    .result = CONTEXT_RESULT,
+    .handler = handle_sheet_completed,
+};
+
+const struct rpc_method method_sheet_failed = {
+    .name = "sheet.failed",
+    .summary = "Reports the failure of a step.",
+    RPC_PARAMS(sheet_ended_params),
+    .result = CONTEXT_RESULT,
+    .handler = handle_sheet_failed,
+};

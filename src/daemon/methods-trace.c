@@ -9,6 +9,7 @@
 #include "daemon/connection.h"
 #include "daemon/daemon-state.h"
 #include "daemon/dispatch.h"
+#include "daemon/methods.h"
 #include "daemon/query-thread.h"
 #include "model/record-json.h"
 
@@ -76,8 +77,8 @@ static void attach(struct daemon *daemon, struct query *query)
     tracing_attach(engine_tracing(daemon->engine), &request, on_attached, query);
 }
 
-void method_strace_attach(struct daemon *daemon _unused_, struct connection *connection,
-                          const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_strace_attach(struct daemon *daemon _unused_, struct connection *connection,
+                                 const struct rpc_request *request _unused_, struct answer *answer)
 {
     if (!can_name_processes(connection, answer))
         return;
@@ -125,8 +126,8 @@ static void trace(struct daemon *daemon, struct query *query)
     tracing_attach(engine_tracing(daemon->engine), &request, on_attached, query);
 }
 
-void method_strace_trace(struct daemon *daemon, struct connection *connection,
-                         const struct rpc_request *request _unused_, struct answer *answer)
+static void handle_strace_trace(struct daemon *daemon, struct connection *connection,
+                                const struct rpc_request *request _unused_, struct answer *answer)
 {
     if (!daemon->config->strace_full_on_demand)
         answer_fail(answer, RPC_NOT_PERMITTED,
@@ -195,11 +196,63 @@ static bool may_detach(const struct connection *connection, const struct rpc_req
     return false;
 }
 
-void method_strace_detach(struct daemon *daemon _unused_, struct connection *connection,
-                          const struct rpc_request *request, struct answer *answer)
+static void handle_strace_detach(struct daemon *daemon _unused_, struct connection *connection,
+                                 const struct rpc_request *request, struct answer *answer)
 {
     if (!may_detach(connection, request, answer))
         return;
     answer->wait = detach;
     answer->stop_waiting = stop_waiting;
 }
+
+/* ---- the table entries ---- */
+
+#define TRACED_PID                                                                                 \
+    PARAM_PID("pid", .is_required = true,                                                          \
+              .meaning = "the process, which must belong to the caller's user")
+
+#define TRACER_RESULT                                                                              \
+    "{`attached`, `reason`, `tracer_pid`, `file`}. `reason` states why strace is not attached: "   \
+    "strace is missing, no permission, the process is gone, or another tracer is attached to it"
+
+static const struct rpc_param strace_params[] = {TRACED_PID};
+
+const struct rpc_method method_strace_attach = {
+    .name = "strace.attach",
+    .summary =
+        "Counts the system calls of a process and its descendants with `strace -c -w -f`. This "
+        "slows them down a lot, and setuid programs get no more rights than their user. If the "
+        "process or one of its ancestors is already traced, the request succeeds.",
+    RPC_PARAMS(strace_params),
+    .result = TRACER_RESULT,
+    .handler = handle_strace_attach,
+};
+
+const struct rpc_method method_strace_detach = {
+    .name = "strace.detach",
+    .summary = "Detaches the strace that `strace.attach` or `strace.trace` attached to a process. "
+               "Without it, tracing ends with the process, or with its step or run.",
+    RPC_PARAMS(strace_params),
+    .result = "{`syscall_counts`, `syscall_time_pct`, `file`, `reason`}: the counts, or the reason "
+              "why there are none; null if no tracer was attached to exactly this process",
+    .handler = handle_strace_detach,
+};
+
+static const struct rpc_param strace_trace_params[] = {
+    TRACED_PID,
+    PARAM_TEXT("file", RPC_PATH_MAX_BYTES,
+               .meaning =
+                   "output file, an absolute path. The file is created with the rights of the "
+                   "process's user. Default: a file in the daemon's state directory, only for "
+                   "processes of the daemon's own user"),
+};
+
+const struct rpc_method method_strace_trace = {
+    .name = "strace.trace",
+    .summary = "Writes every system call of a process and its descendants to a file "
+               "with `strace -f -tt`, until `strace.detach`, the end of the process, or "
+               "a file size of 1 GiB (`profiler.strace_full_on_demand`).",
+    RPC_PARAMS(strace_trace_params),
+    .result = TRACER_RESULT,
+    .handler = handle_strace_trace,
+};

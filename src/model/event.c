@@ -5,7 +5,7 @@
 
 #include "base/macros.h"
 
-static const char *const event_type_names[] = {
+const char *const event_type_names[] = {
     [EVENT_UNKNOWN] = NULL, [EVENT_SPAWN] = "spawn",   [EVENT_EXEC] = "exec",
     [EVENT_EXIT] = "exit",  [EVENT_SIGNAL] = "signal", [EVENT_KILL] = "kill",
     [EVENT_OOM] = "oom",

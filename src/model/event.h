@@ -14,6 +14,8 @@ enum event_type {
     EVENT_OOM,
 };
 
+extern const char *const event_type_names[];
+
 struct process_event {
     double timestamp;
     int64_t pid;

@@ -29,12 +29,31 @@ void record_init(const struct record *record, void *object)
         field_init(&record->fields[i], (char *)object + record->fields[i].offset);
 }
 
+bool field_is_known(const struct field *field, const void *value)
+{
+    switch (field->type) {
+    case FIELD_INT: return int_is_known(*(const int64_t *)value);
+    case FIELD_REAL: return real_is_known(*(const double *)value);
+    case FIELD_TEXT: return *(const char *const *)value != NULL;
+    case FIELD_CHAR: return *(const char *)value != '\0';
+    case FIELD_ENUM:
+    case FIELD_BOOL: return *(const int *)value != 0;
+    case FIELD_RECORD:
+    case FIELD_INLINE: return true;
+    case FIELD_RECORDS:
+    case FIELD_KEYED:
+    case FIELD_INTS:
+    case FIELD_TEXTS:
+    case FIELD_TALLY: return ((const struct any_list *)value)->items != NULL;
+    }
+    return false;
+}
+
 const struct field *record_find(const struct record *record, const char *name)
 {
     for (size_t i = 0; i < record->field_count; i++)
         if (strcmp(record->fields[i].name, name) == 0 ||
-            (record->fields[i].reference_name &&
-             strcmp(record->fields[i].reference_name, name) == 0))
+            (record->fields[i].alias && strcmp(record->fields[i].alias, name) == 0))
             return &record->fields[i];
     return NULL;
 }

@@ -94,8 +94,10 @@ enum field_cost {
 };
 
 struct field {
-    const char *name;           /* in JSON and SQLite */
-    const char *reference_name; /* the reference's name, written beside `name`; NULL: the same */
+    const char *name; /* in JSON and SQLite */
+    /* A second name there, which readers of the reference or of version 0.1.0 know; NULL: none. An
+     * outer record that contains the field inline and has a field of that name omits the alias. */
+    const char *alias;
     enum field_type type;
     size_t offset;
     enum field_unit unit;
@@ -103,8 +105,9 @@ struct field {
     const char *origin; /* source of the value, for the documentation */
     double resolution;  /* precision in storage and JSON; 0: full */
     enum field_rollup rollup;
-    const char *title; /* heading of its column or row; NULL: not shown in tables */
+    const char *title; /* column heading; NULL: not shown in columns */
     unsigned width;    /* columns on a screen */
+    const char *label; /* of a run: name of the figure in reports; NULL: not shown there */
     bool is_reported;  /* of a run: its parent may report the figure with job.finish */
     bool is_low;       /* of a run: always a lower bound */
     /* Of a run: the exactness that applies; NULL: the one of the same name, if there is one. */
@@ -113,7 +116,7 @@ struct field {
     double min_difference;
     bool required;     /* decoding fails if it is missing or null */
     bool key_required; /* decoding fails if it is missing; null means unknown */
-    bool omit_unknown; /* JSON omits it while it is unknown, instead of null; reals only */
+    bool omit_unknown; /* JSON omits it while it is unknown, instead of null */
     const char *const *names;
     size_t name_count;
     const struct record *record;
@@ -150,9 +153,12 @@ void record_init(const struct record *record, void *object);
 /* Returns the entry of that name, or NULL. */
 const struct tally *tally_find(const struct tally_list *list, const char *name);
 
-/* Returns the field of that name or reference name, or NULL. Fields of inner records are not found.
+/* Returns the field of that name or alias, or NULL. Fields of inner records are not found.
  */
 const struct field *record_find(const struct record *record, const char *name);
+
+/* Returns whether the value is known; records are, whatever they contain. */
+bool field_is_known(const struct field *field, const void *value);
 
 /* Returns the number of decimals for the field's resolution; -1 for full precision. */
 int field_decimals(const struct field *field);

@@ -49,7 +49,7 @@ static const struct record sheet_metric_record =
     RECORD_OF(struct sheet_metric, "SheetMetric", sheet_metric_fields);
 
 static const struct field job_profile_fields[] = {
-#define FIELD(member, type, ...) FIELD_OF(struct job_profile, member, type, __VA_ARGS__)
+#define FIELD(member, type, ...)    FIELD_OF(struct job_profile, member, type, __VA_ARGS__)
 #define REPORTED(member, type, ...) FIELD(member, type, .is_reported = true, __VA_ARGS__)
 /* The smallest differences that matter: 1 MB, one tick of the CPU clock, one process. */
 #define MB(member, ...)                                                                            \
@@ -58,43 +58,43 @@ static const struct field job_profile_fields[] = {
     REPORTED(member, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001, __VA_ARGS__)
 #define COUNT(member, ...) FIELD(member, FIELD_INT, .unit = UNIT_COUNT, __VA_ARGS__)
     FIELD(job_id, FIELD_TEXT, .meaning = "the job"),
-    MB(peak_rss_mb, .title = LARGEST_PROCESS, .min_difference = 1,
+    MB(peak_rss_mb, .label = LARGEST_PROCESS, .min_difference = 1,
        .meaning = "peak RSS of the largest process"),
-    MB(peak_total_mb, .title = ALL_PROCESSES,
+    MB(peak_total_mb, .label = ALL_PROCESSES,
        .meaning = "largest sum of the RSS of all processes; shared pages count in each"),
-    MB(peak_unique_mb, .title = WITHOUT_SHARED_PAGES, .min_difference = 1,
+    MB(peak_unique_mb, .label = WITHOUT_SHARED_PAGES, .min_difference = 1,
        .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once"),
-    SECONDS(cpu_seconds, .title = "CPU", .min_difference = 0.01,
-            .reference_name = "total_cpu_seconds", .meaning = "CPU time of all processes"),
-    SECONDS(user_seconds, .title = "user", .meaning = "CPU time in user mode"),
-    SECONDS(system_seconds, .title = "system", .meaning = "CPU time in the kernel"),
-    REPORTED(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01, .title = "peak CPU",
+    SECONDS(cpu_seconds, .label = "CPU", .min_difference = 0.01, .alias = "total_cpu_seconds",
+            .meaning = "CPU time of all processes"),
+    SECONDS(user_seconds, .label = "user", .meaning = "CPU time in user mode"),
+    SECONDS(system_seconds, .label = "system", .meaning = "CPU time in the kernel"),
+    REPORTED(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01, .label = "peak CPU",
              .meaning = "highest CPU use in one interval"),
-    SECONDS(wall_seconds, .title = "wall", .min_difference = 0.01, .meaning = "wall time"),
-    COUNT(processes, .is_reported = true, .title = "processes", .min_difference = 1,
-          .reference_name = "process_spawn_count", .meaning = "number of processes started"),
+    SECONDS(wall_seconds, .label = "wall", .min_difference = 0.01, .meaning = "wall time"),
+    COUNT(processes, .is_reported = true, .label = "processes", .min_difference = 1,
+          .alias = "process_spawn_count", .meaning = "number of processes started"),
     COUNT(unique_pid_count, .meaning = "number of process ids that were seen"),
     COUNT(exit_count, .meaning = "processes that ended"),
-    COUNT(failed_exit_count, .title = "failed", .exactness = "processes",
+    COUNT(failed_exit_count, .label = "failed", .exactness = "processes",
           .meaning = "processes that exited with a nonzero status"),
-    COUNT(kill_count, .title = "killed", .exactness = "processes",
+    COUNT(kill_count, .label = "killed", .exactness = "processes",
           .meaning = "processes killed by a signal"),
-    COUNT(oom_count, .title = "OOM kills",
+    COUNT(oom_count, .label = "OOM kills",
           .meaning = "processes killed by the kernel because memory ran out"),
-    COUNT(signal_count, .title = "signals", .meaning = "signals that ended no process"),
-    COUNT(zombie_count, .title = "zombies",
+    COUNT(signal_count, .label = "signals", .meaning = "signals that ended no process"),
+    COUNT(zombie_count, .label = "zombies",
           .meaning = "largest number of processes at one time that were zombies in two "
                      "consecutive samples"),
-    COUNT(left_running_count, .is_reported = true,
+    COUNT(left_running_count, .is_reported = true, .alias = "left_running",
           .meaning = "number of processes that outlived the command"),
     /* I/O after the last sample of a process is not counted. */
-    FIELD(read_bytes, FIELD_INT, .unit = UNIT_BYTES, .title = "read", .is_low = true,
+    FIELD(read_bytes, FIELD_INT, .unit = UNIT_BYTES, .label = "read", .is_low = true,
           .min_difference = BYTES_PER_MB, .meaning = "bytes read from storage"),
-    FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .title = "written", .is_low = true,
+    FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .label = "written", .is_low = true,
           .min_difference = BYTES_PER_MB, .meaning = "bytes written to storage"),
-    REPORTED(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001, .title = "gaps",
+    REPORTED(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001, .label = "gaps",
              .meaning = "time within the run that no sample covers: stops, suspends"),
-    COUNT(num_samples, .is_reported = true, .title = "samples", .meaning = "number of samples"),
+    COUNT(num_samples, .is_reported = true, .label = "samples", .meaning = "number of samples"),
     REPORTED(collector, FIELD_TEXT, .meaning = "collector: bpf or procfs"),
     REPORTED(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
              .meaning = "shares of the time in system calls, by name, including calls that only "

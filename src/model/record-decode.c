@@ -236,32 +236,40 @@ static int decode_field(struct decoder *decoder, const struct place *place,
     return -EINVAL;
 }
 
+/* `outer`: the record that contains this one inline; NULL: none. */
+static int decode_fields(struct decoder *decoder, const struct place *place,
+                         const struct record *record, const struct record *outer, json_t *json,
+                         void *object)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < record->field_count && r == 0; i++) {
+        const struct field *field = &record->fields[i];
+        const struct place field_place = {.outer = place, .name = field->name};
+        void *member = (char *)object + field->offset;
+        json_t *value = json_object_get(json, field->name);
+
+        if (field->type == FIELD_INLINE) {
+            r = decode_fields(decoder, place, field->record, record, json, member);
+            continue;
+        }
+        if (!value && field->alias && !(outer && record_find(outer, field->alias)))
+            value = json_object_get(json, field->alias);
+        if (value && !json_is_null(value))
+            r = decode_field(decoder, &field_place, field, value, member);
+        else if (field->required || (field->key_required && !value))
+            r = fail_expected(decoder, &field_place, field_type_name(field->type), value);
+    }
+    return r;
+}
+
 static int decode_object(struct decoder *decoder, const struct place *place,
                          const struct record *record, json_t *json, void *object)
 {
     record_init(record, object);
     if (!json_is_object(json))
         return fail_expected(decoder, place, "an object", json);
-
-    for (size_t i = 0; i < record->field_count; i++) {
-        const struct field *field = &record->fields[i];
-        const bool is_inline = field->type == FIELD_INLINE;
-        const struct place field_place = {.outer = place, .name = field->name};
-        json_t *value = is_inline ? json : json_object_get(json, field->name);
-
-        if (!value && field->reference_name)
-            value = json_object_get(json, field->reference_name);
-        if (!value || json_is_null(value)) {
-            if (field->required || (field->key_required && !value))
-                return fail_expected(decoder, &field_place, field_type_name(field->type), value);
-            continue;
-        }
-        int r = decode_field(decoder, is_inline ? place : &field_place, field, value,
-                             (char *)object + field->offset);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return decode_fields(decoder, place, record, NULL, json, object);
 }
 
 int record_decode(const struct record *record, const char *bytes, size_t length,

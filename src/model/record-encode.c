@@ -112,21 +112,23 @@ void field_encode(const struct field *field, const void *value, struct json_writ
     }
 }
 
-static void encode_fields(const struct record *record, const void *object, struct json_writer *json)
+/* `outer`: the record that contains this one inline; NULL: none. */
+static void encode_fields(const struct record *record, const struct record *outer,
+                          const void *object, struct json_writer *json)
 {
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
         const void *value = (const char *)object + field->offset;
-        if (field->omit_unknown && !real_is_known(*(const double *)value))
+        if (field->omit_unknown && !field_is_known(field, value))
             continue;
         if (field->type == FIELD_INLINE) {
-            encode_fields(field->record, value, json);
+            encode_fields(field->record, record, value, json);
             continue;
         }
         json_write_key(json, field->name);
         field_encode(field, value, json);
-        if (field->reference_name) {
-            json_write_key(json, field->reference_name);
+        if (field->alias && !(outer && record_find(outer, field->alias))) {
+            json_write_key(json, field->alias);
             field_encode(field, value, json);
         }
     }
@@ -135,6 +137,6 @@ static void encode_fields(const struct record *record, const void *object, struc
 void record_encode(const struct record *record, const void *object, struct json_writer *json)
 {
     json_write_begin_object(json);
-    encode_fields(record, object, json);
+    encode_fields(record, NULL, object, json);
     json_write_end_object(json);
 }

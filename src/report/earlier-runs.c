@@ -139,7 +139,7 @@ static void add_row(struct table *table, const struct field *figure,
 
     profile_figure_append(figure, &run->profile, &own);
     difference_append(difference->value, difference->median, &percent);
-    table_add(table, figure->title);
+    table_add(table, figure->label);
     table_add_text(table, tint, &own);
     table_add(table, profile_figure_format(figure, &usual, difference->median));
     table_add_text(table, tint, &percent);
@@ -182,7 +182,7 @@ void earlier_runs_format(const struct earlier_runs *earlier, const struct job *r
         const struct field *figure = record_find(&job_profile_record, difference->figure);
         bool is_zero = !(difference->value > 0) && !(difference->median > 0);
         /* A newer daemon may send a figure that this version does not know. */
-        if (figure && figure->title && !is_zero)
+        if (figure && figure->label && !is_zero)
             add_row(&table, figure, difference, run);
     }
     style_heading(style, "compared with", out);

@@ -242,7 +242,7 @@ static void append_io(const struct job_profile *profile, struct text *out)
             style_label("I/O", out);
         text_append_string(out, is_first ? "" : ", ");
         profile_figure_append(figure, profile, out);
-        text_printf(out, " %s", figure->title);
+        text_printf(out, " %s", figure->label);
         is_first = false;
     }
     if (!is_first)

@@ -57,8 +57,7 @@ static void add_job(const struct job *job, bool shows_user, double now, struct t
     add_outcome(job, table);
     table_add(table, figure_clock(&started, job->started_at, now));
     table_add(table, figure_duration(&wall, profile->wall_seconds));
-    table_printf(table, "%s%s",
-                 figure_mark(profile->cpu_seconds, profile->exactness.cpu_seconds),
+    table_printf(table, "%s%s", figure_mark(profile->cpu_seconds, profile->exactness.cpu_seconds),
                  figure_duration(&cpu, profile->cpu_seconds));
     table_printf(table, "%s%s", figure_mark(profile->peak_rss_mb, profile->exactness.peak_rss_mb),
                  human_mb(&memory, profile->peak_rss_mb));

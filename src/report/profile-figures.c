@@ -13,7 +13,7 @@ const struct field *profile_figure_next(const struct field *previous)
     const struct field *end = job_profile_record.fields + job_profile_record.field_count;
     const struct field *figure = previous ? previous + 1 : job_profile_record.fields;
 
-    while (figure < end && !figure->title)
+    while (figure < end && !figure->label)
         figure++;
     return figure < end ? figure : NULL;
 }

@@ -1,5 +1,5 @@
 /* The figures of a run that reports and comparisons show: those fields of a profile that have a
- * title. */
+ * label. */
 #pragma once
 
 #include "base/human.h"

@@ -121,7 +121,7 @@ static void append_figures(const struct run_diff *diff, const struct report_styl
             text_append_string(&difference, "same");
         else
             difference_append(right, left, &difference);
-        table_add(&table, figure->title);
+        table_add(&table, figure->label);
         table_add_text(&table, TINT_NONE, &left_cell);
         table_add_text(&table, TINT_NONE, &right_cell);
         table_add_text(&table, TINT_NONE, &difference);

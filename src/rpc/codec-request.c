@@ -23,7 +23,7 @@ static int set_error(struct rpc_request *request, struct arena *arena, int code,
         return -ENOMEM;
     request->error = code;
     request->error_text = text;
-    request->method = -1;
+    request->method = NULL;
     return 0;
 }
 
@@ -32,7 +32,7 @@ static int set_invalid(struct rpc_request *request, const char *text)
 {
     request->error = RPC_INVALID_REQUEST;
     request->error_text = text;
-    request->method = -1;
+    request->method = NULL;
     if (!request->id)
         request->id = "null";
     return 0;
@@ -61,14 +61,15 @@ static int parse_id(json_t *json, struct rpc_span text, struct arena *arena, con
     return *ret ? 0 : -ENOMEM;
 }
 
-static int set_unknown_method(struct rpc_request *request, struct arena *arena, const char *name)
+static int set_unknown_method(const struct rpc_methods *methods, const char *name,
+                              struct arena *arena, struct rpc_request *request)
 {
     _cleanup_text_ struct text problem = {0};
     struct suggestion nearest = {0};
 
-    for (size_t i = 0; i < RPC_METHOD_COUNT; i++)
-        suggestion_consider(&nearest, name, strlen(name), rpc_methods[i].name,
-                            strlen(rpc_methods[i].name));
+    for (size_t i = 0; i < methods->count; i++)
+        suggestion_consider(&nearest, name, strlen(name), methods->items[i]->name,
+                            strlen(methods->items[i]->name));
     text_append_string(&problem, "there is no method '");
     text_append_visible(&problem, name, strlen(name), RPC_FOUND_COLUMNS);
     text_append_char(&problem, '\'');
@@ -79,7 +80,7 @@ static int set_unknown_method(struct rpc_request *request, struct arena *arena, 
 
 static int parse_params(struct rpc_request *request, json_t *params, struct arena *arena)
 {
-    const struct rpc_method *method = &rpc_methods[request->method];
+    const struct rpc_method *method = request->method;
     _cleanup_text_ struct text problem = {0};
     int r = -EINVAL;
 
@@ -87,16 +88,16 @@ static int parse_params(struct rpc_request *request, json_t *params, struct aren
         text_printf(&problem, "%s: 'params' must be an object with named parameters, not a list",
                     method->name);
     else
-        r = rpc_params_decode(method, json_is_object(params) ? params : NULL, arena,
-                              request->values, &problem);
+        r = rpc_params_decode(method, json_is_object(params) ? params : NULL, arena, request,
+                              &problem);
     return r == -EINVAL ? set_error(request, arena, RPC_INVALID_PARAMS, &problem) : r;
 }
 
 /* Returns 0 or -ENOMEM. */
-static int parse_request(json_t *json, struct rpc_span text, struct arena *arena,
-                         struct rpc_request *ret)
+static int parse_request(const struct rpc_methods *methods, json_t *json, struct rpc_span text,
+                         struct arena *arena, struct rpc_request *ret)
 {
-    *ret = (struct rpc_request){.method = -1};
+    *ret = (struct rpc_request){0};
     if (!json_is_object(json))
         return set_invalid(ret, "a request is an object");
 
@@ -117,9 +118,9 @@ static int parse_request(json_t *json, struct rpc_span text, struct arena *arena
     if (params && !json_is_object(params) && !json_is_array(params) && !json_is_null(params))
         return set_invalid(ret, "'params' must be an object");
 
-    ret->method = rpc_method_find(json_string_value(method));
-    if (ret->method < 0)
-        return set_unknown_method(ret, arena, json_string_value(method));
+    ret->method = rpc_methods_find(methods, json_string_value(method));
+    if (!ret->method)
+        return set_unknown_method(methods, json_string_value(method), arena, ret);
     return parse_params(ret, params, arena);
 }
 
@@ -131,7 +132,7 @@ static struct rpc_request *make_single_item(struct arena *arena, struct rpc_mess
     *message =
         (struct rpc_message){.items = arena_alloc(arena, sizeof(struct rpc_request)), .count = 1};
     if (message->items)
-        *message->items = (struct rpc_request){.method = -1};
+        *message->items = (struct rpc_request){0};
     return message->items;
 }
 
@@ -183,8 +184,8 @@ static int reject_batch(struct arena *arena, size_t count, struct rpc_message *r
     return reject_line(arena, RPC_INVALID_REQUEST, &problem, ret);
 }
 
-static int parse_batch(const json_t *json, const char *line, size_t length, struct arena *arena,
-                       struct rpc_message *ret)
+static int parse_batch(const struct rpc_methods *methods, const json_t *json, const char *line,
+                       size_t length, struct arena *arena, struct rpc_message *ret)
 {
     size_t count = json_array_size(json);
 
@@ -198,7 +199,7 @@ static int parse_batch(const json_t *json, const char *line, size_t length, stru
     for (size_t i = 0; i < count; i++) {
         struct rpc_span text = {line, line};
         rpc_span_next(&rest, false, &text);
-        int r = parse_request(json_array_get(json, i), text, arena, &items[i]);
+        int r = parse_request(methods, json_array_get(json, i), text, arena, &items[i]);
         if (r < 0)
             return r;
     }
@@ -206,16 +207,18 @@ static int parse_batch(const json_t *json, const char *line, size_t length, stru
     return 0;
 }
 
-static int parse_single(json_t *json, const char *line, size_t length, struct arena *arena,
-                        struct rpc_message *ret)
+static int parse_single(const struct rpc_methods *methods, json_t *json, const char *line,
+                        size_t length, struct arena *arena, struct rpc_message *ret)
 {
     struct rpc_request *request = make_single_item(arena, ret);
 
-    return request ? parse_request(json, (struct rpc_span){line, line + length}, arena, request)
+    return request ? parse_request(methods, json, (struct rpc_span){line, line + length}, arena,
+                                   request)
                    : -ENOMEM;
 }
 
-int rpc_message_parse(const char *line, size_t length, struct arena *arena, struct rpc_message *ret)
+int rpc_message_parse(const struct rpc_methods *methods, const char *line, size_t length,
+                      struct arena *arena, struct rpc_message *ret)
 {
     enum rpc_shape shape = rpc_shape(line, length, RPC_DEPTH_MAX, RPC_VALUES_MAX);
     struct rpc_message message;
@@ -230,9 +233,9 @@ int rpc_message_parse(const char *line, size_t length, struct arena *arena, stru
         if (!json)
             r = reject_syntax(arena, &error, &message);
         else if (json_is_array(json))
-            r = parse_batch(json, line, length, arena, &message);
+            r = parse_batch(methods, json, line, length, arena, &message);
         else
-            r = parse_single(json, line, length, arena, &message);
+            r = parse_single(methods, json, line, length, arena, &message);
     }
     if (r == 0)
         *ret = message;

@@ -5,11 +5,9 @@
 
 const struct rpc_value *rpc_value(const struct rpc_request *request, const char *name)
 {
-    if (request->method < 0)
-        return NULL;
+    const struct rpc_method *method = request->method;
 
-    const struct rpc_method *method = &rpc_methods[request->method];
-    for (size_t i = 0; i < method->param_count; i++)
+    for (size_t i = 0; method && i < method->param_count; i++)
         if (strcmp(method->params[i].name, name) == 0)
             return request->values[i].is_given ? &request->values[i] : NULL;
     return NULL;
@@ -39,20 +37,14 @@ bool rpc_bool(const struct rpc_request *request, const char *name, bool otherwis
     return value ? value->boolean : otherwise;
 }
 
-int rpc_word(const struct rpc_request *request, const char *name, int otherwise)
+int rpc_enum(const struct rpc_request *request, const char *name, int otherwise)
 {
     const struct rpc_value *value = rpc_value(request, name);
-    return value ? value->word : otherwise;
+    return value ? value->enumerator : otherwise;
 }
 
 struct any_list rpc_records(const struct rpc_request *request, const char *name)
 {
     const struct rpc_value *value = rpc_value(request, name);
     return value ? value->records : (struct any_list){0};
-}
-
-struct tally_list rpc_tally(const struct rpc_request *request, const char *name)
-{
-    const struct rpc_value *value = rpc_value(request, name);
-    return value ? value->tally : (struct tally_list){0};
 }

@@ -61,17 +61,19 @@ struct rpc_value {
         int64_t integer;
         double real;
         const char *text;
-        int word;
+        int enumerator;
         struct text_list texts;
         struct tally_list tally;
+        void *record;            /* of the parameter's `record` */
         struct any_list records; /* items of the parameter's `record` */
     };
 };
 
 struct rpc_request {
     const char *id; /* as JSON, repeated in the response; NULL: a notification, without one */
-    int method;     /* enum rpc_method_id; -1: see `error` */
-    struct rpc_value values[RPC_PARAMS_MAX]; /* in the order of the method's table */
+    const struct rpc_method *method;         /* NULL: see `error` */
+    struct rpc_value values[RPC_PARAMS_MAX]; /* in the order of the method's parameters */
+    void *record;                            /* of the method's `record`; NULL: it has none */
 
     int error;              /* enum rpc_error; 0: valid */
     const char *error_text; /* names the problem and its location */
@@ -83,10 +85,10 @@ struct rpc_message {
     size_t count;
 };
 
-/* Parses a line. Invalid content becomes requests with errors, with the id null if there is no
- * valid id. `arena` owns texts and items. Returns 0 or -ENOMEM. */
-int rpc_message_parse(const char *line, size_t length, struct arena *arena,
-                      struct rpc_message *ret);
+/* Parses a line into requests of these methods. Invalid content becomes requests with errors, with
+ * the id null if there is no valid id. `arena` owns texts and items. Returns 0 or -ENOMEM. */
+int rpc_message_parse(const struct rpc_methods *methods, const char *line, size_t length,
+                      struct arena *arena, struct rpc_message *ret);
 
 /* Returns a parameter by its name; NULL if it is not given or the method does not have it. */
 const struct rpc_value *rpc_value(const struct rpc_request *request, const char *name);
@@ -96,8 +98,7 @@ const char *rpc_text(const struct rpc_request *request, const char *name); /* NU
 int64_t rpc_int(const struct rpc_request *request, const char *name, int64_t otherwise);
 double rpc_real(const struct rpc_request *request, const char *name, double otherwise);
 bool rpc_bool(const struct rpc_request *request, const char *name, bool otherwise);
-int rpc_word(const struct rpc_request *request, const char *name, int otherwise);
-struct tally_list rpc_tally(const struct rpc_request *request, const char *name); /* unknown */
+int rpc_enum(const struct rpc_request *request, const char *name, int otherwise);
 struct any_list rpc_records(const struct rpc_request *request, const char *name); /* empty */
 
 /* ---- responses, without a newline ---- */

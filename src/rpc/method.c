@@ -1,16 +1,70 @@
 #include "rpc/method.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/json-writer.h"
 #include "base/text.h"
+#include "base/uuid.h"
 
-int rpc_method_find(const char *name)
+const struct rpc_method *rpc_methods_find(const struct rpc_methods *methods, const char *name)
 {
-    for (int i = 0; i < RPC_METHOD_COUNT; i++)
-        if (strcmp(rpc_methods[i].name, name) == 0)
-            return i;
-    return -1;
+    for (size_t i = 0; i < methods->count; i++)
+        if (strcmp(methods->items[i]->name, name) == 0)
+            return methods->items[i];
+    return NULL;
+}
+
+int rpc_check_uuid(const char *text, const char **ret_reason)
+{
+    if (uuid_looks_like(text) && !strpbrk(text, "ABCDEF"))
+        return 0;
+    *ret_reason = "is not a UUID in lower case";
+    return -EINVAL;
+}
+
+const struct field *rpc_alias_field(const struct rpc_alias *alias, const struct record *record,
+                                    size_t *ret_offset)
+{
+    const struct field *outer = alias->outer ? record_find(record, alias->outer) : NULL;
+    const struct field *field = record_find(outer ? outer->record : record, alias->field);
+
+    *ret_offset = (outer ? outer->offset : 0) + field->offset;
+    return field;
+}
+
+struct rpc_param rpc_param_of_field(const struct field *field)
+{
+    struct rpc_param param = {
+        .name = field->name, .meaning = field->meaning, .max = RPC_NUMBER_MAX};
+
+    switch (field->type) {
+    case FIELD_INT: param.type = RPC_INT; break;
+    case FIELD_REAL:
+        param.type = RPC_REAL;
+        if (field->unit == UNIT_MB)
+            param.max = RPC_MEMORY_MAX_MB;
+        break;
+    case FIELD_ENUM:
+        param.type = RPC_ENUM;
+        param.names = field->names;
+        param.min = 1; /* 0 is unknown */
+        param.max = (double)field->name_count - 1;
+        break;
+    case FIELD_TALLY:
+        param.type = RPC_TALLY;
+        param.max = RPC_TALLY_MAX;
+        break;
+    case FIELD_RECORD:
+        param.type = RPC_RECORD;
+        param.record = field->record;
+        break;
+    default: /* other types are texts: a test checks that no other one is reported */
+        param.type = RPC_TEXT;
+        param.max = RPC_NAME_MAX_BYTES;
+        break;
+    }
+    return param;
 }
 
 /* ---- allowed values as text ---- */
@@ -44,11 +98,13 @@ static void append_range(const struct rpc_param *param, struct text *out)
     }
 }
 
-static void append_words(const struct rpc_param *param, struct text *out)
+static void append_names(const struct rpc_param *param, struct text *out)
 {
+    const int first = (int)param->min;
+
     text_append_string(out, "one of ");
-    for (size_t i = 0; param->words[i]; i++)
-        text_printf(out, "%s%s", i ? ", " : "", param->words[i]);
+    for (int i = first; i <= (int)param->max; i++)
+        text_printf(out, "%s%s", i > first ? ", " : "", param->names[i]);
 }
 
 void rpc_param_describe(const struct rpc_param *param, struct text *out)
@@ -64,11 +120,12 @@ void rpc_param_describe(const struct rpc_param *param, struct text *out)
         append_range(param, out);
         break;
     case RPC_TEXT: text_printf(out, "text of at most %.0f bytes", param->max); break;
-    case RPC_WORD: append_words(param, out); break;
+    case RPC_ENUM: append_names(param, out); break;
     case RPC_TEXTS: text_printf(out, "a list of 1 to %.0f texts", param->max); break;
     case RPC_TALLY:
         text_printf(out, "an object of at most %.0f numbers, 0 or more, by name", param->max);
         break;
+    case RPC_RECORD: text_printf(out, "an object: %s", param->record->name); break;
     case RPC_RECORDS:
         text_printf(out, "a list of at most %.0f %s", param->max, param->record->name);
         break;
@@ -88,17 +145,40 @@ static void append_param(const struct rpc_param *param, struct text *out)
     text_printf(out, " | %s | %s |\n", param->is_required ? "yes" : "", param->meaning);
 }
 
-void rpc_methods_markdown(struct text *out)
+static void append_alias(const struct rpc_alias *alias, const struct record *record,
+                         struct text *out)
 {
-    for (size_t i = 0; i < RPC_METHOD_COUNT; i++) {
-        const struct rpc_method *method = &rpc_methods[i];
+    size_t offset;
+    struct rpc_param param = rpc_param_of_field(rpc_alias_field(alias, record, &offset));
 
-        text_printf(out, "\n### `%s`\n\n%s\n\n", method->name, method->summary);
-        if (method->param_count)
-            text_append_string(out, "| parameter | allowed | required | meaning |\n"
-                                    "| --- | --- | --- | --- |\n");
-        for (size_t k = 0; k < method->param_count; k++)
-            append_param(&method->params[k], out);
-        text_printf(out, "%sResult: %s.\n", method->param_count ? "\n" : "", method->result);
+    text_printf(out, "| `%s` | ", alias->name);
+    rpc_param_describe(&param, out);
+    text_printf(out, " |  | another name of `%s%s%s` |\n", alias->outer ? alias->outer : "",
+                alias->outer ? "." : "", alias->field);
+}
+
+static void append_method(const struct rpc_method *method, struct text *out)
+{
+    const struct record *record = method->record;
+
+    text_printf(out, "\n### `%s`\n\n%s\n\n", method->name, method->summary);
+    if (method->param_count)
+        text_append_string(out, "| parameter | allowed | required | meaning |\n"
+                                "| --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < method->param_count; i++)
+        append_param(&method->params[i], out);
+    for (size_t i = 0; record && i < record->field_count; i++) {
+        struct rpc_param param = rpc_param_of_field(&record->fields[i]);
+        if (record->fields[i].is_reported)
+            append_param(&param, out);
     }
+    for (const struct rpc_alias *alias = method->aliases; alias && alias->name; alias++)
+        append_alias(alias, record, out);
+    text_printf(out, "%sResult: %s.\n", method->param_count ? "\n" : "", method->result);
+}
+
+void rpc_methods_markdown(const struct rpc_methods *methods, struct text *out)
+{
+    for (size_t i = 0; i < methods->count; i++)
+        append_method(methods->items[i], out);
 }

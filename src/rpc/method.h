@@ -1,5 +1,6 @@
-/* The method table: the daemon's methods with their parameters and results. Parameters are checked
- * against it before a handler runs; docs/RPC.md is generated from it. */
+/* Describes methods: name, parameters, result and handler. The entries are beside their handlers
+ * (daemon/methods.h). Parameters are checked before a handler runs; docs/RPC.md is generated from
+ * the entries. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,9 +14,10 @@ enum rpc_type {
     RPC_INT,     /* min..max */
     RPC_REAL,    /* min..max */
     RPC_TEXT,    /* at most max bytes, not empty; valid UTF-8 without control characters */
-    RPC_WORD,    /* one of `words` */
+    RPC_ENUM,    /* a name of the enumerators min..max in `names` */
     RPC_TEXTS,   /* a list of at most max texts, each of at most RPC_TEXT_MAX_BYTES; not empty */
     RPC_TALLY,   /* {name: number >= 0}, at most max names of at most RPC_NAME_MAX_BYTES */
+    RPC_RECORD,  /* an object: `record`, of at most RPC_RECORD_MAX_BYTES */
     RPC_RECORDS, /* a list of at most max of `record`, each of at most RPC_RECORD_MAX_BYTES */
 };
 
@@ -48,7 +50,7 @@ struct rpc_param {
     enum rpc_type type;
     bool is_required;
     double min, max;
-    const char *const *words; /* NULL-terminated; the index is the value */
+    const char *const *names; /* by enumerator */
     const struct record *record;
     const char *meaning;
 
@@ -61,64 +63,102 @@ struct rpc_param {
     int (*check)(const char *text, const char **ret_reason);
 };
 
-enum rpc_method_id {
-    RPC_DAEMON_STATUS,
-    RPC_DAEMON_TOP,
-    RPC_DAEMON_TOP_STREAM,
-    RPC_DAEMON_EVENTS,
-    RPC_DAEMON_MONITOR_STREAM,
-    RPC_DAEMON_RELOAD,
-    RPC_JOB_START,
-    RPC_JOB_PROGRESS,
-    RPC_JOB_FINISH,
-    RPC_JOB_SIGNAL,
-    RPC_JOB_LEAVE,
-    RPC_JOB_LIST,
-    RPC_SHEET_STARTED,
-    RPC_SHEET_COMPLETED,
-    RPC_SHEET_FAILED,
-    RPC_RESOURCE_CONTEXT,
-    RPC_PRESSURE_CURRENT,
-    RPC_PRESSURE_CAN_START_SHEET,
-    RPC_PRESSURE_SHOULD_ACCEPT_JOB,
-    RPC_PRESSURE_REPORT_RATE_LIMIT,
-    RPC_ESTIMATE_JOB,
-    RPC_ESTIMATE_CALIBRATION,
-    RPC_ANALYZE_RUN,
-    RPC_REPORT_JOB,
-    RPC_REPORT_MACHINE,
-    RPC_EVENTS_LIST,
-    RPC_STRACE_ATTACH,
-    RPC_STRACE_DETACH,
-    RPC_STRACE_TRACE,
-    RPC_METHOD_COUNT,
-};
+struct daemon;
+struct connection;
+struct rpc_request;
+struct answer;
 
-/* The value of an RPC_WORD is the index of the word. Words are in the order of their enumerators,
- * which do not all begin at 0:
- *   `outcome` of job.finish and sheet.*   success, failure, unknown: OUTCOME_SUCCESS + its index
- *   `outcome` of job.list                 running, …: OUTCOME_RUNNING + its index
- *   `…_exactness`                         exact, sampled, lower_bound: EXACT + its index
- *   `syscall_source`                      sampled, bpf, strace: SYSCALLS_SAMPLED + its index
- *   `type` of events.list                 spawn, exec, …: EVENT_SPAWN + its index */
+typedef void (*rpc_handler_fn)(struct daemon *daemon, struct connection *connection,
+                               const struct rpc_request *request, struct answer *answer);
 
 struct rpc_method {
     const char *name;
     const char *summary;
     const struct rpc_param *params;
     size_t param_count;
-    const char *result; /* description of the result */
+    /* The fields of this record that have `is_reported` are parameters as well; NULL: none. */
+    const struct record *record;
+    const struct rpc_alias *aliases; /* further names of these fields; NULL: none */
+    const char *result;              /* description of the result */
+    rpc_handler_fn handler;
 };
 
-/* Indexed by enum rpc_method_id. */
-extern const struct rpc_method rpc_methods[RPC_METHOD_COUNT];
+/* A parameter that sets a field of the method's record under another name. Several entries of one
+ * name set several fields. */
+struct rpc_alias {
+    const char *name;  /* NULL ends the list */
+    const char *outer; /* the field is in this inner record; NULL: in the record itself */
+    const char *field;
+};
 
-/* Returns the enum rpc_method_id of a name, or -1. */
-int rpc_method_find(const char *name);
+struct rpc_methods {
+    const struct rpc_method *const *items;
+    size_t count;
+};
+
+/* Returns the method of that name, or NULL. */
+const struct rpc_method *rpc_methods_find(const struct rpc_methods *methods, const char *name);
+
+/* Finds the field that an alias sets, and its offset in the record. */
+const struct field *rpc_alias_field(const struct rpc_alias *alias, const struct record *record,
+                                    size_t *ret_offset);
+
+/* Makes the parameter that sets a field of a record: the limits follow from type and unit. */
+struct rpc_param rpc_param_of_field(const struct field *field);
 
 /* Appends the allowed values: "a whole number from 1 to 200". */
 struct text;
 void rpc_param_describe(const struct rpc_param *param, struct text *out);
 
 /* Appends the chapter of docs/RPC.md that lists the methods. */
-void rpc_methods_markdown(struct text *out);
+void rpc_methods_markdown(const struct rpc_methods *methods, struct text *out);
+
+/* ---- for the entries ---- */
+
+/* Checks a text: a UUID in lower case. Only lower case, so that an id has one spelling. */
+int rpc_check_uuid(const char *text, const char **ret_reason);
+
+#define RPC_PARAMS(list) .params = (list), .param_count = sizeof(list) / sizeof((list)[0])
+
+#define PARAM_BOOL(param, ...)                                                                     \
+    {                                                                                              \
+        .name = (param), .type = RPC_BOOL, __VA_ARGS__                                             \
+    }
+#define PARAM_INT(param, from, to, ...)                                                            \
+    {                                                                                              \
+        .name = (param), .type = RPC_INT, .min = (from), .max = (to), __VA_ARGS__                  \
+    }
+#define PARAM_REAL(param, from, to, ...)                                                           \
+    {                                                                                              \
+        .name = (param), .type = RPC_REAL, .min = (from), .max = (to), __VA_ARGS__                 \
+    }
+#define PARAM_TEXT(param, bytes, ...)                                                              \
+    {                                                                                              \
+        .name = (param), .type = RPC_TEXT, .max = (bytes), __VA_ARGS__                             \
+    }
+#define PARAM_TEXTS(param, limit, ...)                                                             \
+    {                                                                                              \
+        .name = (param), .type = RPC_TEXTS, .max = (limit), __VA_ARGS__                            \
+    }
+#define PARAM_ENUM(param, all, first, last, ...)                                                   \
+    {                                                                                              \
+        .name = (param), .type = RPC_ENUM, .names = (all), .min = (first), .max = (last),          \
+        __VA_ARGS__                                                                                \
+    }
+#define PARAM_RECORDS(param, limit, of, ...)                                                       \
+    {                                                                                              \
+        .name = (param), .type = RPC_RECORDS, .max = (limit), .record = (of), __VA_ARGS__          \
+    }
+#define PARAM_COUNT(param, ...) PARAM_INT(param, 0, RPC_NUMBER_MAX, __VA_ARGS__)
+#define PARAM_TIME(param, ...)  PARAM_REAL(param, 0, RPC_TIME_MAX, __VA_ARGS__)
+#define PARAM_PID(param, ...)   PARAM_INT(param, 1, RPC_PID_MAX, __VA_ARGS__)
+#define PARAM_UUID(param, ...)                                                                     \
+    PARAM_TEXT(param, UUID_TEXT_SIZE - 1, .check = rpc_check_uuid, __VA_ARGS__)
+#define PARAM_JOB_TYPE(param, ...)                                                                 \
+    PARAM_TEXT(param, JOB_ID_MAX_BYTES, .check = job_id_check, __VA_ARGS__)
+#define PARAM_RUN(param, ...) PARAM_TEXT(param, RPC_JOB_NAME_MAX_BYTES, __VA_ARGS__)
+#define PARAM_SINCE(...)      PARAM_TIME("since", __VA_ARGS__)
+#define PARAM_UNTIL(...)      PARAM_TIME("until", __VA_ARGS__)
+#define PARAM_LIMIT(to, otherwise)                                                                 \
+    PARAM_INT("limit", 1, to, .fallback = (otherwise),                                             \
+              .meaning = "the largest number of results; the latest ones are returned")

@@ -18,6 +18,11 @@ struct check {
     struct text *problem;
 };
 
+/* An error names unknown parameters up to this length, and counts the others. */
+#define UNKNOWN_NAMED_BYTES 300
+/* Width of their names: more than any parameter has. */
+#define UNKNOWN_NAME_COLUMNS 24
+
 /* Appends the value, truncated and with control characters escaped. */
 static void append_found(struct text *out, const json_t *found)
 {
@@ -83,7 +88,7 @@ static int reject_length(const struct check *check, size_t length, size_t max_by
     return -EINVAL;
 }
 
-/* ---- numbers and words ---- */
+/* ---- numbers and names ---- */
 
 static bool is_in_range(const struct rpc_param *param, double value)
 {
@@ -119,18 +124,19 @@ static bool has_nul(const json_t *json)
     return strlen(json_string_value(json)) != json_string_length(json);
 }
 
-static int decode_word(const struct check *check, const json_t *json, struct rpc_value *ret)
+static int decode_enum(const struct check *check, const json_t *json, struct rpc_value *ret)
 {
-    const char *const *words = check->param->words;
+    const struct rpc_param *param = check->param;
     struct suggestion nearest = {0};
 
-    for (int i = 0; json_is_string(json) && words[i]; i++) {
-        if (strcmp(json_string_value(json), words[i]) == 0 && !has_nul(json)) {
-            ret->word = i;
+    for (int i = (int)param->min; json_is_string(json) && i <= (int)param->max; i++) {
+        const char *name = param->names[i];
+        if (strcmp(json_string_value(json), name) == 0 && !has_nul(json)) {
+            ret->enumerator = i;
             return 0;
         }
-        suggestion_consider(&nearest, json_string_value(json), json_string_length(json), words[i],
-                            strlen(words[i]));
+        suggestion_consider(&nearest, json_string_value(json), json_string_length(json), name,
+                            strlen(name));
     }
     reject_value(check, json);
     if (nearest.name)
@@ -285,27 +291,61 @@ static int decode_value(const struct check *check, json_t *json, struct rpc_valu
     case RPC_INT: return decode_int(check, json, ret);
     case RPC_REAL: return decode_real(check, json, ret);
     case RPC_TEXT: return decode_text(check, json, (size_t)check->param->max, &ret->text);
-    case RPC_WORD: return decode_word(check, json, ret);
+    case RPC_ENUM: return decode_enum(check, json, ret);
     case RPC_TEXTS: return decode_texts(*check, json, &ret->texts);
     case RPC_TALLY: return decode_tally(check, json, &ret->tally);
+    case RPC_RECORD:
+        ret->record = arena_alloc(check->arena, check->param->record->size);
+        return ret->record ? decode_record(check, json, ret->record) : -ENOMEM;
     case RPC_RECORDS: return decode_records(*check, json, &ret->records);
     }
     return -EINVAL;
 }
 
-static int reject_unknown(const struct rpc_method *method, const char *name, struct text *problem)
+/* Decodes a parameter into a field of the method's record. */
+static int decode_field(struct check check, const struct field *field, json_t *json, void *member)
 {
-    struct suggestion nearest = {0};
+    const struct rpc_param param = rpc_param_of_field(field);
+    struct rpc_value value;
 
-    for (size_t i = 0; i < method->param_count; i++)
-        suggestion_consider(&nearest, name, strlen(name), method->params[i].name,
-                            strlen(method->params[i].name));
-    text_printf(problem, "%s: there is no parameter '", method->name);
-    text_append_visible(problem, name, strlen(name), RPC_FOUND_COLUMNS);
-    text_append_char(problem, '\'');
-    if (nearest.name)
-        text_printf(problem, "; did you mean '%s'?", nearest.name);
-    return -EINVAL;
+    check.param = &param;
+    int r = decode_value(&check, json, &value);
+    if (r < 0)
+        return r;
+    switch (param.type) {
+    case RPC_INT: *(int64_t *)member = value.integer; break;
+    case RPC_REAL: *(double *)member = value.real; break;
+    case RPC_ENUM: *(int *)member = value.enumerator; break;
+    case RPC_TALLY: *(struct tally_list *)member = value.tally; break;
+    case RPC_RECORD: memcpy(member, value.record, param.record->size); break;
+    default: *(const char **)member = value.text; break;
+    }
+    return 0;
+}
+
+/* Returns 1 if the name is one of the method's record, 0 if it is not, or a negative errno. */
+static int decode_into_record(const struct check *check, json_t *json, void *object)
+{
+    const struct record *record = check->method->record;
+    const struct field *field = record ? record_find(record, check->name) : NULL;
+    const struct rpc_alias *alias = check->method->aliases;
+    int r = 0, is_found = 0;
+
+    if (field && field->is_reported) {
+        if (!json_is_null(json))
+            r = decode_field(*check, field, json, (char *)object + field->offset);
+        return r < 0 ? r : 1;
+    }
+    for (; r == 0 && alias && alias->name; alias++) {
+        size_t offset;
+        if (strcmp(alias->name, check->name) != 0)
+            continue;
+        is_found = 1;
+        field = rpc_alias_field(alias, record, &offset);
+        if (!json_is_null(json))
+            r = decode_field(*check, field, json, (char *)object + offset);
+    }
+    return r < 0 ? r : is_found;
 }
 
 static const struct rpc_param *find_param(const struct rpc_method *method, const char *name)
@@ -314,6 +354,64 @@ static const struct rpc_param *find_param(const struct rpc_method *method, const
         if (strcmp(method->params[i].name, name) == 0)
             return &method->params[i];
     return NULL;
+}
+
+/* Returns whether the method has a parameter of that name. */
+static bool has_name(const struct rpc_method *method, const char *name)
+{
+    const struct field *field = method->record ? record_find(method->record, name) : NULL;
+
+    if (find_param(method, name) || (field && field->is_reported))
+        return true;
+    for (const struct rpc_alias *alias = method->aliases; alias && alias->name; alias++)
+        if (strcmp(alias->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void suggest_name(const struct rpc_method *method, const char *name, struct text *problem)
+{
+    const struct record *record = method->record;
+    struct suggestion nearest = {0};
+
+    for (size_t i = 0; i < method->param_count; i++)
+        suggestion_consider(&nearest, name, strlen(name), method->params[i].name,
+                            strlen(method->params[i].name));
+    for (size_t i = 0; record && i < record->field_count; i++)
+        if (record->fields[i].is_reported)
+            suggestion_consider(&nearest, name, strlen(name), record->fields[i].name,
+                                strlen(record->fields[i].name));
+    if (nearest.name)
+        text_printf(problem, "; did you mean '%s'?", nearest.name);
+}
+
+/* Rejects the request if it has unknown parameters, and names them, so that a client of a newer
+ * version can omit them. */
+static int reject_unknown(const struct rpc_method *method, json_t *params, struct text *problem)
+{
+    const char *name, *last = NULL;
+    size_t count = 0, unnamed = 0;
+    json_t *json;
+
+    json_object_foreach (params, name, json) {
+        if (has_name(method, name))
+            continue;
+        last = name;
+        if (!count++)
+            text_printf(problem, "%s: there is no parameter ", method->name);
+        if (problem->length > UNKNOWN_NAMED_BYTES) {
+            unnamed++;
+            continue;
+        }
+        text_append_string(problem, count == 1 ? "'" : ", '");
+        text_append_visible(problem, name, strlen(name), UNKNOWN_NAME_COLUMNS);
+        text_append_char(problem, '\'');
+    }
+    if (count == 1)
+        suggest_name(method, last, problem);
+    if (unnamed)
+        text_printf(problem, " and %zu more", unnamed);
+    return count ? -EINVAL : 0;
 }
 
 /* Sets the fallbacks of parameters that are not given, and rejects the request if a required one is
@@ -342,25 +440,39 @@ static int set_fallbacks(const struct rpc_method *method, struct rpc_value *valu
     return 0;
 }
 
+static int decode_param(const struct rpc_method *method, const char *name, json_t *json,
+                        struct arena *arena, struct rpc_request *request, struct text *problem)
+{
+    const struct rpc_param *param = find_param(method, name);
+    const struct check check = {method, param, name, arena, problem};
+
+    if (!param)
+        return decode_into_record(&check, json, request->record);
+    if (json_is_null(json))
+        return 0;
+    struct rpc_value *value = &request->values[param - method->params];
+    int r = decode_value(&check, json, value);
+    value->is_given = r == 0;
+    return r;
+}
+
 int rpc_params_decode(const struct rpc_method *method, json_t *params, struct arena *arena,
-                      struct rpc_value *values, struct text *problem)
+                      struct rpc_request *request, struct text *problem)
 {
     const char *name;
     json_t *json;
 
-    json_object_foreach (params, name, json) {
-        const struct rpc_param *param = find_param(method, name);
-        if (!param)
-            return reject_unknown(method, name, problem);
-        if (json_is_null(json))
-            continue;
-
-        const struct check check = {method, param, param->name, arena, problem};
-        struct rpc_value *value = &values[param - method->params];
-        int r = decode_value(&check, json, value);
-        if (r < 0)
-            return r;
-        value->is_given = true;
+    int r = reject_unknown(method, params, problem);
+    if (r == 0 && method->record) {
+        request->record = arena_alloc(arena, method->record->size);
+        if (!request->record)
+            return -ENOMEM;
+        record_init(method->record, request->record);
     }
-    return set_fallbacks(method, values, problem);
+    json_object_foreach (params, name, json) {
+        if (r < 0)
+            break;
+        r = decode_param(method, name, json, arena, request, problem);
+    }
+    return r < 0 ? r : set_fallbacks(method, request->values, problem);
 }

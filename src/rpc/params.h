@@ -10,8 +10,8 @@
 /* Width of a value in an error message. */
 #define RPC_FOUND_COLUMNS 60
 
-/* Checks and decodes `params` (an object, or NULL) into `values`, which has an entry for each
- * parameter of the method, all marked as not given. `arena` owns the texts and lists. Returns 0;
- * -EINVAL, with a message appended to `problem`; or -ENOMEM. */
+/* Checks and decodes `params` (an object, or NULL) into the request, whose values are all marked as
+ * not given. `arena` owns the record, texts and lists. Returns 0; -EINVAL, with a message appended
+ * to `problem`; or -ENOMEM. */
 int rpc_params_decode(const struct rpc_method *method, json_t *params, struct arena *arena,
-                      struct rpc_value *values, struct text *problem);
+                      struct rpc_request *request, struct text *problem);

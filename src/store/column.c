@@ -50,7 +50,10 @@ static void add_column(struct columns *columns, const struct field *field, size_
         column->form = numbers;
     else if (field->type == FIELD_TEXT || field->type == FIELD_RECORDS || field->type == FIELD_INTS)
         column->form = texts;
-    snprintf(column->name, sizeof(column->name), "%s%s", prefix, field->name);
+    /* Fields that have two names were stored under the older one first, and writers of 0.1.0 that
+     * are still running know only that one. */
+    snprintf(column->name, sizeof(column->name), "%s%s", prefix,
+             field->alias ? field->alias : field->name);
 }
 
 static void add_fields(struct columns *columns, const struct record *record, size_t offset,

@@ -9,7 +9,7 @@
 /* The fields that model/run-digest.h guarantees. */
 static const char *const names[] = {
     "job_type",    "started_at",     "ended_at",          "outcome",      "cause",
-    "peak_rss_mb", "peak_unique_mb", "cpu_seconds", "wall_seconds", "oom_count",
+    "peak_rss_mb", "peak_unique_mb", "total_cpu_seconds", "wall_seconds", "oom_count",
 };
 static const char *const detail_names[] = {"syscall_hotspots", "syscall_source"};
 static const char *const chain_names[] = {"chain"};

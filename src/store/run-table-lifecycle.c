@@ -49,7 +49,7 @@ static int find_free_name(struct run_table *table, const struct job *job,
     "(SELECT (u.cpu_seconds - 1) / 1000.0 FROM usage u WHERE u.session = jobs.session"             \
     " AND u.is_minute = 0 AND u.run = jobs.id AND u.tick = (SELECT max(s.tick) FROM snap s"        \
     " WHERE s.session = jobs.session AND s.is_minute = 0))"
-#define CPU_SO_FAR "COALESCE(max(cpu_seconds, " LAST_CPU "), cpu_seconds, " LAST_CPU ")"
+#define CPU_SO_FAR "COALESCE(max(total_cpu_seconds, " LAST_CPU "), total_cpu_seconds, " LAST_CPU ")"
 
 struct found_run {
     int64_t id;
@@ -236,8 +236,8 @@ static const int *exactness_of(const struct job *job, const char *figure)
         const char *figure;
         const int *exactness;
     } accounts[] = {
-        {"cpu_seconds", &exactness->cpu_seconds},
-        {"processes", &exactness->processes},
+        {"total_cpu_seconds", &exactness->cpu_seconds},
+        {"process_spawn_count", &exactness->processes},
         {"unique_pid_count", &exactness->processes},
         {"peak_rss_mb", &exactness->peak_rss_mb},
         {"peak_total_mb", &exactness->peak_total_mb},

@@ -11,7 +11,7 @@
 #include "store/text-pool.h"
 
 static const char *const figure_names[] = {
-    "peak_rss_mb",   "cpu_seconds", "processes", "unique_pid_count",
+    "peak_rss_mb",   "total_cpu_seconds", "process_spawn_count", "unique_pid_count",
     "peak_total_mb", "peak_unique_mb",    "read_bytes",          "write_bytes",
     "max_cpu_pct",   "exit_count",        "failed_exit_count",   "signal_count",
     "kill_count",    "oom_count",         "zombie_count",        "num_samples",

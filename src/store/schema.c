@@ -85,22 +85,20 @@ void schema_init(struct schema *schema)
 /* ---- writing SQL ---- */
 
 /* A column that only reads another one. */
-#define REFERENCE_COLUMN(reference_name, name)                                                     \
-    "\"" reference_name "\" GENERATED ALWAYS AS (\"" name "\") VIRTUAL"
+#define NAME_COLUMN(name, column) "\"" name "\" GENERATED ALWAYS AS (\"" column "\") VIRTUAL"
 
 void column_name(const struct column *column, const char *alias, struct text *sql)
 {
     text_printf(sql, "%s\"%s\"", alias, column->name);
 }
 
-/* A field that has a name in the reference, too, is found under both. */
+/* A field that has two names is found under both. */
 static void declare(const struct column *column, const char *alias, struct text *sql)
 {
     (void)alias;
     column_declare(column, sql);
-    if (column->field->reference_name)
-        text_printf(sql, ", " REFERENCE_COLUMN("%s", "%s"), column->field->reference_name,
-                    column->name);
+    if (column->field->alias)
+        text_printf(sql, ", " NAME_COLUMN("%s", "%s"), column->field->name, column->name);
 }
 
 void columns_list(const struct columns *columns, struct text *sql,
@@ -322,6 +320,7 @@ static const char drop_views[] = "DROP VIEW IF EXISTS snapshots; DROP VIEW IF EX
                                  " process_metrics; DROP VIEW IF EXISTS process_events;";
 
 /* The migration from each version to the next, apart from columns of new fields. */
+/* clang-format off: it would indent the last one by its macros */
 static const char *const migrations[SCHEMA_VERSION] = {
     "", /* 0, from before the first release */
     /* The sessions of open anomalies are unknown: all of them are cleared. */
@@ -335,13 +334,19 @@ static const char *const migrations[SCHEMA_VERSION] = {
     /* Only runs that can be taken over need figures_tick. */
     "UPDATE jobs SET figures_tick = (SELECT max(s.tick) FROM snap s WHERE s.session = jobs.session"
     " AND s.is_minute = 0) WHERE outcome = 'running' OR cause = 'lost';",
-    FOLDS_TABLE, "", /* columns of jobs */
-    "ALTER TABLE jobs RENAME COLUMN total_cpu_seconds TO cpu_seconds;"
-    "ALTER TABLE jobs RENAME COLUMN process_spawn_count TO processes;"
-    "ALTER TABLE jobs RENAME COLUMN left_running TO left_running_count;"
-    "ALTER TABLE jobs ADD COLUMN " REFERENCE_COLUMN("total_cpu_seconds", "cpu_seconds") ";"
-    "ALTER TABLE jobs ADD COLUMN " REFERENCE_COLUMN("process_spawn_count", "processes") ";",
+    FOLDS_TABLE,
+    "", /* columns of jobs */
+    "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN(
+        "cpu_seconds",
+        "total_cpu_seconds") ";"
+                             "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN(
+                                 "processes",
+                                 "process_spawn_count") ";"
+                                                        "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN(
+                                                            "left_running_count",
+                                                            "left_running") ";",
 };
+/* clang-format on */
 
 static int has_column(struct database *database, const char *table, const char *name)
 {

@@ -366,9 +366,9 @@ int session_settle(struct database *database, const struct schema *schema, int64
 /* clang-format off */
 static const char lose_jobs_sql[] =
     "UPDATE jobs SET outcome = 'unknown', cause = 'lost',"
-    AT_LEAST("cpu_seconds", CPU_OF_SAMPLES)
+    AT_LEAST("total_cpu_seconds", CPU_OF_SAMPLES)
     AT_LEAST("num_samples", COUNT_OF_SAMPLES)
-    AT_LEAST("processes", COUNT_OF_EVENTS("'spawn'"))
+    AT_LEAST("process_spawn_count", COUNT_OF_EVENTS("'spawn'"))
     AT_LEAST("exit_count", COUNT_OF_EVENTS("'exit', 'kill'"))
     " ended_at = max(COALESCE(started_at, 0), " LAST_TIME ")"
     " WHERE session = ?1 AND outcome = 'running'";

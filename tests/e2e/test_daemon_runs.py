@@ -48,7 +48,7 @@ class Beside(daemon.TestCase):
         result = self.run_job(*self.victim("burn-children", 2, 400), options=("--job", "x"))
         self.assert_near(result.summary["cpu_seconds"], result.figure("cpu"))
         job = self.assert_stored_as_reported(result.summary)
-        self.assertEqual(job["left_running"], 0)
+        self.assertEqual(job["left_running_count"], 0)
         self.assertEqual(len(self.rows("SELECT 1 FROM jobs")), 1)
         # the daemon stored all of it
         session, = self.rows("SELECT * FROM sessions")
@@ -179,7 +179,7 @@ class Beside(daemon.TestCase):
         pid = int(result.figure("left"))
         self.assertEqual([left["pid"] for left in result.summary["left_running"]], [pid])
         job = self.assert_stored_as_reported(result.summary)
-        self.assertEqual(job["left_running"], 1)
+        self.assertEqual(job["left_running_count"], 1)
         sonde.await_snapshots(1)
         self.assertEqual(sonde.await_pid(pid, None)["job_id"], None)
 

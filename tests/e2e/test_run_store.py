@@ -111,7 +111,7 @@ class Outcome(Storing):
         for column, field in same.items():
             self.assertAlmostEqual(job[column], summary[field], places=3, msg=column)
         self.assertEqual(job["collector"], summary["collector"])
-        self.assertEqual(job["left_running"], 0)
+        self.assertEqual(job["left_running_count"], 0)
         # null is stored as null; only system calls can be, where none was seen in a sample
         self.assertEqual({field: job[f"exactness_{field}"] for field in summary["exactness"]},
                          summary["exactness"])
@@ -120,7 +120,7 @@ class Outcome(Storing):
 
     def test_left_running_is_counted(self):
         result = self.run_job("sh", "-c", "sleep 300 & sleep 300 &")
-        self.assertEqual(self.job(result.summary["run_id"])["left_running"], 2)
+        self.assertEqual(self.job(result.summary["run_id"])["left_running_count"], 2)
 
     def test_command_that_cannot_start_is_not_stored(self):
         for command, status in (("no-such-program-here", 127), ("/", 126)):

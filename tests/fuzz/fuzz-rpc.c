@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "daemon/methods.h"
 #include "rpc/codec.h"
 
 /* Small, so that lines that are too long occur. */
@@ -27,7 +28,7 @@ static void check_text(const char *text)
 
 static void check_values(const struct rpc_request *request)
 {
-    const struct rpc_method *method = &rpc_methods[request->method];
+    const struct rpc_method *method = request->method;
 
     for (size_t i = 0; i < method->param_count; i++) {
         const struct rpc_value *value = rpc_value(request, method->params[i].name);
@@ -45,7 +46,8 @@ static void check_values(const struct rpc_request *request)
         case RPC_RECORDS: assert((double)value->records.count <= method->params[i].max); break;
         case RPC_INT: assert((double)value->integer >= method->params[i].min); break;
         case RPC_REAL: assert(value->real <= method->params[i].max); break;
-        case RPC_WORD: assert(method->params[i].words[value->word]); break;
+        case RPC_ENUM: assert(method->params[i].names[value->enumerator]); break;
+        case RPC_RECORD: assert(value->record); break;
         case RPC_BOOL: break;
         }
     }
@@ -71,11 +73,11 @@ static void check_requests(const char *line, size_t length)
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_message message;
 
-    assert(rpc_message_parse(line, length, &arena, &message) == 0);
+    assert(rpc_message_parse(&daemon_methods, line, length, &arena, &message) == 0);
     assert(message.count > 0 && message.count <= RPC_BATCH_MAX);
     for (size_t i = 0; i < message.count; i++) {
         const struct rpc_request *request = &message.items[i];
-        assert(!request->error == (request->method >= 0));
+        assert(!request->error == (request->method != NULL));
         if (request->error)
             check_text(request->error_text);
         else

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "daemon/methods.h"
 #include "rpc/codec.h"
 
 /* Returns what to send for a request or, with `request` NULL, right after the connection was made.

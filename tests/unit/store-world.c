@@ -312,7 +312,7 @@ void random_field(struct chance *random, const struct field *field, struct arena
 {
     do
         random_value(random, field, arena, (char *)object + field->offset);
-    while (field->required && !field_is_known(field, object));
+    while (field->required && !is_stored(field, object));
 }
 
 void random_record(struct chance *random, const struct record *record, struct arena *arena,
@@ -581,21 +581,15 @@ void written_elsewhere(struct written *written, struct world *world, pid_t pid)
 
 /* ---- comparison ---- */
 
-bool field_is_known(const struct field *field, const void *object)
+bool is_stored(const struct field *field, const void *object)
 {
     const void *value = (const char *)object + field->offset;
 
-    switch (field->type) {
-    case FIELD_INT: return int_is_known(*(const int64_t *)value);
-    case FIELD_REAL: return isfinite(*(const double *)value);
-    case FIELD_TEXT: return *(const char *const *)value;
-    case FIELD_CHAR: return *(const char *)value;
-    case FIELD_ENUM:
-    case FIELD_BOOL: return *(const int *)value;
-    case FIELD_TALLY: return ((const struct tally_list *)value)->items;
-    case FIELD_RECORD: return true;
-    default: return ((const struct any_list *)value)->count;
-    }
+    if (field->type == FIELD_REAL)
+        return isfinite(*(const double *)value);
+    if (field->type >= FIELD_RECORDS && field->type != FIELD_TALLY)
+        return ((const struct any_list *)value)->count;
+    return field_is_known(field, value);
 }
 
 static size_t value_size(const struct field *field)
@@ -618,7 +612,7 @@ void record_merge(const struct record *record, void *into, const void *from)
         char *place = (char *)into + field->offset;
         if (field->type == FIELD_RECORD)
             record_merge(field->record, place, (const char *)from + field->offset);
-        else if (field_is_known(field, from))
+        else if (is_stored(field, from))
             memcpy(place, (const char *)from + field->offset, value_size(field));
     }
 }

@@ -130,9 +130,17 @@ void written_done(struct written *written);
 struct snapshot *write_next(struct store *store, struct world *world, struct written *written);
 void written_elsewhere(struct written *written, struct world *world, pid_t pid);
 
+/* SQL that makes a database one of schema version 4, as far as the migration from it matters. */
+#define TO_VERSION_4                                                                               \
+    "ALTER TABLE jobs DROP COLUMN cpu_seconds;"                                                    \
+    "ALTER TABLE jobs DROP COLUMN processes;"                                                      \
+    "ALTER TABLE jobs DROP COLUMN left_running_count;"                                             \
+    "PRAGMA user_version = 4;"
+
 /* ---- comparison ---- */
 
-bool field_is_known(const struct field *field, const void *object);
+/* Returns whether the store keeps a value of the field: infinity and empty lists are unknown. */
+bool is_stored(const struct field *field, const void *object);
 /* Copies the known fields of `from`. */
 void record_merge(const struct record *record, void *into, const void *from);
 

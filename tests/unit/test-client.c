@@ -73,14 +73,14 @@ static bool answer_ordinary(void *context _unused_, const struct rpc_request *re
 {
     if (!request)
         return true;
-    switch (request->method) {
-    case RPC_DAEMON_STATUS: fake_result(out, request, "{\"pid\":7}"); break;
-    case RPC_JOB_LIST:
+    if (request->method == &method_daemon_status)
+        fake_result(out, request, "{\"pid\":7}");
+    else if (request->method == &method_job_list)
         fake_result(out, request, rpc_int(request, "limit", 0) == 3 ? "[3]" : "[]");
-        break;
-    case RPC_REPORT_JOB: fake_error(out, request, RPC_JOB_NOT_FOUND, "no such job"); break;
-    default: fake_error(out, request, RPC_INTERNAL_ERROR, "what?"); break;
-    }
+    else if (request->method == &method_report_job)
+        fake_error(out, request, RPC_JOB_NOT_FOUND, "no such job");
+    else
+        fake_error(out, request, RPC_INTERNAL_ERROR, "what?");
     return true;
 }
 

@@ -530,33 +530,28 @@ static bool answer(void *context, const struct rpc_request *request, struct text
 
     if (!request)
         return true;
-    switch (request->method) {
-    case RPC_DAEMON_STATUS:
+    if (request->method == &method_daemon_status) {
         fake_result(out, request,
                     "{\"version\":\"1\",\"pid\":7,\"interval_seconds\":1,\"open_anomalies\":3}");
-        break;
-    case RPC_DAEMON_TOP:
+    } else if (request->method == &method_daemon_top) {
         snprintf(json, sizeof(json), SNAPSHOT, ++fake->answers);
         fake_result(out, request, json);
         if (fake->repeats && fake->answers > 1) {
             send_snapshot(out, fake->answers - 1);
             send_snapshot(out, fake->answers);
         }
-        break;
-    case RPC_DAEMON_TOP_STREAM:
+    } else if (request->method == &method_daemon_top_stream) {
         fake_result(out, request, "{}");
         if (fake->poison)
             text_append_string(out, fake->poison);
-        break;
-    case RPC_DAEMON_MONITOR_STREAM: fake_result(out, request, "{}"); break;
-    case RPC_DAEMON_EVENTS: fake_result(out, request, "[]"); break;
-    case RPC_REPORT_MACHINE:
-        if (fake->report) {
-            fake_result(out, request, fake->report);
-            break;
-        }
-        __attribute__((fallthrough));
-    default: fake_error(out, request, RPC_NOT_PERMITTED, "not you"); break;
+    } else if (request->method == &method_daemon_monitor_stream) {
+        fake_result(out, request, "{}");
+    } else if (request->method == &method_daemon_events) {
+        fake_result(out, request, "[]");
+    } else if (request->method == &method_report_machine && fake->report) {
+        fake_result(out, request, fake->report);
+    } else {
+        fake_error(out, request, RPC_NOT_PERMITTED, "not you");
     }
     return true;
 }

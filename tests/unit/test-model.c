@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/macros.h"
 #include "model/analysis.h"
 #include "model/calibration.h"
@@ -86,7 +87,7 @@ static void test_tables_are_complete(void **state _unused_)
             assert_true(field->offset < record->size);
             assert_true((field->type == FIELD_ENUM) == (field->names != NULL));
             bool has_record = field->type == FIELD_RECORD || field->type == FIELD_RECORDS ||
-                              field->type == FIELD_KEYED;
+                              field->type == FIELD_KEYED || field->type == FIELD_INLINE;
             assert_true(has_record == (field->record != NULL));
             assert_true(!field->title || field->width >= strlen(field->title));
         }
@@ -191,6 +192,7 @@ static void random_record(const struct record *record, char *object, int depth)
         case FIELD_CHAR: *(char *)value = "RSDZT"[rand() % 5]; break;
         case FIELD_ENUM: *(int *)value = 1 + rand() % ((int)field->name_count - 1); break;
         case FIELD_BOOL: *(int *)value = truth_of(rand() % 2); break;
+        case FIELD_INLINE:
         case FIELD_RECORD: random_record(field->record, value, depth + 1); break;
         default: random_list(field, value, depth);
         }
@@ -297,6 +299,59 @@ static void test_unknown_fields_are_ignored(void **state _unused_)
 }
 
 /* ---- names of jobs ---- */
+
+/* The fields of an inner record are fields of the outer one; a field that the reference calls
+ * differently has both names, and is read under either. */
+static void test_inline_records_and_aliases(void **state _unused_)
+{
+    static const char old[] =
+        "{\"run_id\":\"r\",\"total_cpu_seconds\":2.5,\"process_spawn_count\":7}";
+    _cleanup_text_ struct text out = {0};
+    struct json_writer json = {.out = &out};
+    struct run_summary summary, found;
+    struct decode_error error;
+
+    record_init(&run_summary_record, &summary);
+    summary.run_id = "r";
+    summary.profile.job_id = "build";
+    summary.profile.cpu_seconds = 1.5;
+    summary.profile.processes = 3;
+    summary.profile.exactness.processes = LOWER_BOUND;
+    record_encode(&run_summary_record, &summary, &json);
+    assert_non_null(strstr(text_string(&out), ",\"job_id\":\"build\","));
+    assert_non_null(strstr(text_string(&out), "\"cpu_seconds\":1.5,\"total_cpu_seconds\":1.5,"));
+    assert_non_null(strstr(text_string(&out), "\"processes\":3,\"process_spawn_count\":3,"));
+    assert_null(strstr(text_string(&out), "\"profile\""));
+    assert_int_equal(
+        record_decode(&run_summary_record, out.bytes, out.length, &arena, &found, &error), 0);
+    assert_string_equal(found.profile.job_id, "build");
+    assert_int_equal(found.profile.exactness.processes, LOWER_BOUND);
+    assert_int_equal(record_decode(&run_summary_record, old, strlen(old), &arena, &found, &error),
+                     0);
+    assert_true(found.profile.cpu_seconds == 2.5);
+    assert_int_equal(found.profile.processes, 7);
+    assert_ptr_equal(record_find(&job_profile_record, "total_cpu_seconds"),
+                     record_find(&job_profile_record, "cpu_seconds"));
+    arena_done(&arena);
+}
+
+/* A figure has the exactness of its name, or of another figure, or is always a lower bound. */
+static void test_exactness_of_figures(void **state _unused_)
+{
+    struct job_profile profile;
+
+    record_init(&job_profile_record, &profile);
+    profile.exactness.processes = SAMPLED;
+    profile.exactness.cpu_seconds = LOWER_BOUND;
+#define EXACTNESS(name) job_profile_exactness(&profile, record_find(&job_profile_record, name))
+    assert_int_equal(EXACTNESS("processes"), SAMPLED);
+    assert_int_equal(EXACTNESS("failed_exit_count"), SAMPLED);
+    assert_int_equal(EXACTNESS("cpu_seconds"), LOWER_BOUND);
+    assert_int_equal(EXACTNESS("peak_rss_mb"), EXACTNESS_UNKNOWN);
+    assert_int_equal(EXACTNESS("wall_seconds"), EXACT);
+    assert_int_equal(EXACTNESS("read_bytes"), LOWER_BOUND);
+#undef EXACTNESS
+}
 
 static void test_job_ids(void **state _unused_)
 {
@@ -473,6 +528,8 @@ int main(void)
         cmocka_unit_test(test_unknown_is_null_and_back),
         cmocka_unit_test(test_errors_name_the_place),
         cmocka_unit_test(test_unknown_fields_are_ignored),
+        cmocka_unit_test(test_inline_records_and_aliases),
+        cmocka_unit_test(test_exactness_of_figures),
         cmocka_unit_test(test_job_ids),
         cmocka_unit_test(test_default_names),
         cmocka_unit_test(test_gaps),

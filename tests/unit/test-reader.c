@@ -57,7 +57,7 @@ static int tear_down(void **state)
 
 static void note_asked(struct scene *scene, const struct rpc_request *request)
 {
-    const struct rpc_method *method = &rpc_methods[request->method];
+    const struct rpc_method *method = request->method;
     size_t length = (size_t)snprintf(scene->asked, sizeof(scene->asked), "%s", method->name);
 
     for (size_t i = 0; i < method->param_count && length < sizeof(scene->asked); i++) {
@@ -69,8 +69,9 @@ static void note_asked(struct scene *scene, const struct rpc_request *request)
             continue;
         if (param->type == RPC_TEXT)
             length += (size_t)snprintf(at, size, " %s=%s", param->name, value->text);
-        else if (param->type == RPC_WORD)
-            length += (size_t)snprintf(at, size, " %s=%s", param->name, param->words[value->word]);
+        else if (param->type == RPC_ENUM)
+            length +=
+                (size_t)snprintf(at, size, " %s=%s", param->name, param->names[value->enumerator]);
         else if (param->type == RPC_REAL)
             length += (size_t)snprintf(at, size, " %s=%.3f", param->name, value->real);
         else if (param->type == RPC_BOOL)
@@ -94,9 +95,9 @@ static bool answer(void *context, const struct rpc_request *request, struct text
     note_asked(scene, request);
     if (scene->error)
         fake_error(out, request, scene->error, "words of the daemon");
-    else if (request->method == RPC_REPORT_JOB && !scene->report)
+    else if (request->method == &method_report_job && !scene->report)
         fake_error(out, request, RPC_JOB_NOT_FOUND, "there is no such job");
-    else if (request->method == RPC_REPORT_JOB || request->method == RPC_REPORT_MACHINE)
+    else if (request->method == &method_report_job || request->method == &method_report_machine)
         fake_result(out, request, scene->report);
     else
         fake_result(out, request, scene->jobs ? scene->jobs : "[]");

@@ -37,10 +37,9 @@ static void test_json_has_the_promised_names(void **state _unused_)
         "run_id", "job_id", "job_type", "command", "cwd", "uid", "host", "started_at", "ended_at",
         "outcome", "exit_code", "signal_num", "cause", "total_sheets", "parent_run_id",
         /* the profile */
-        "peak_rss_mb", "cpu_seconds", "processes", "unique_pid_count",
-        "syscall_hotspots", "sheet_metrics", "peak_total_mb", "peak_unique_mb", "wall_seconds",
-        "user_seconds", "system_seconds", "read_bytes", "write_bytes", "syscall_counts",
-        "exactness",
+        "peak_rss_mb", "cpu_seconds", "processes", "unique_pid_count", "syscall_hotspots",
+        "sheet_metrics", "peak_total_mb", "peak_unique_mb", "wall_seconds", "user_seconds",
+        "system_seconds", "read_bytes", "write_bytes", "syscall_counts", "exactness",
         /* the report */
         "as_of", "sheets", "events", "events_left_out", "anomalies", "gaps", "earlier_runs",
         /* in its lists */

@@ -39,9 +39,8 @@ static void test_memory_fits_the_terminal(void **state _unused_)
     profile.peak_rss_mb = profile.peak_total_mb = profile.peak_unique_mb = 1023.9;
     profile.exactness.peak_rss_mb = LOWER_BOUND;
     profile.exactness.peak_total_mb = SAMPLED;
-    const struct run_figures figures = run_figures_of_profile(&profile);
     style_label("memory", &out);
-    run_figures_format_memory(&figures, &out);
+    run_figures_format_memory(&profile, &out);
     text_append_char(&out, '\n');
     assert_non_null(
         strstr(text_string(&out),
@@ -178,21 +177,21 @@ static void test_summary(void **state _unused_)
     struct run_summary summary;
 
     record_init(&run_summary_record, &summary);
-    summary.job_id = "make-7f3a";
+    summary.profile.job_id = "make-7f3a";
     summary.outcome = OUTCOME_FAILURE;
     summary.cause = "exit status 2";
-    summary.wall_seconds = 12.3;
-    summary.cpu_seconds = 23.4;
-    summary.user_seconds = 20.1;
-    summary.system_seconds = 3.3;
-    summary.peak_rss_mb = 812.4;
-    summary.peak_total_mb = 1945.6;
-    summary.peak_unique_mb = 1900;
-    summary.processes = 1501;
-    summary.exactness.cpu_seconds = LOWER_BOUND;
-    summary.exactness.peak_rss_mb = EXACT;
-    summary.exactness.processes = EXACT;
-    summary.exactness.peak_total_mb = SAMPLED;
+    summary.profile.wall_seconds = 12.3;
+    summary.profile.cpu_seconds = 23.4;
+    summary.profile.user_seconds = 20.1;
+    summary.profile.system_seconds = 3.3;
+    summary.profile.peak_rss_mb = 812.4;
+    summary.profile.peak_total_mb = 1945.6;
+    summary.profile.peak_unique_mb = 1900;
+    summary.profile.processes = 1501;
+    summary.profile.exactness.cpu_seconds = LOWER_BOUND;
+    summary.profile.exactness.peak_rss_mb = EXACT;
+    summary.profile.exactness.processes = EXACT;
+    summary.profile.exactness.peak_total_mb = SAMPLED;
     summary.left_running = (struct left_process_list){left, 1};
     short_summary_format(&summary, 0, &plain, &out);
     assert_string_equal(text_string(&out),

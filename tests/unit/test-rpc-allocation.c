@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "daemon/bus.h"
+#include "daemon/methods.h"
 #include "failing-allocator.h"
 #include "rpc/codec.h"
 
@@ -51,7 +52,7 @@ static int answer(const char *line, size_t length, struct text *out)
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_message message;
 
-    int r = rpc_message_parse(line, length, &arena, &message);
+    int r = rpc_message_parse(&daemon_methods, line, length, &arena, &message);
     for (size_t i = 0; r == 0 && i < message.count; i++) {
         const struct rpc_request *request = &message.items[i];
         if (request->error)

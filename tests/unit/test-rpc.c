@@ -8,8 +8,10 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "base/utf8.h"
+#include "daemon/methods.h"
 #include "model/event.h"
 #include "model/job.h"
+#include "model/process.h"
 #include "rpc/codec.h"
 
 /* ---- the table ---- */
@@ -22,9 +24,11 @@ static void check_param(const struct rpc_method *method, size_t i)
     assert_non_null(param->meaning);
     for (size_t k = 0; k < i; k++)
         assert_string_not_equal(param->name, method->params[k].name);
-    assert_true((param->type == RPC_WORD) == (param->words != NULL));
+    assert_true((param->type == RPC_ENUM) == (param->names != NULL));
     assert_true((param->type == RPC_RECORDS) == (param->record != NULL));
-    assert_true((param->type == RPC_BOOL || param->type == RPC_WORD) == (param->max == 0));
+    assert_true((param->type == RPC_BOOL) == (param->max == 0));
+    for (int k = (int)param->min; param->type == RPC_ENUM && k <= (int)param->max; k++)
+        assert_non_null(param->names[k]);
     assert_true(param->max <= RPC_NUMBER_MAX);
     assert_true(!param->is_required || param->fallback == 0);
     if (param->fallback != 0)
@@ -33,18 +37,20 @@ static void check_param(const struct rpc_method *method, size_t i)
 
 static void test_table_is_complete(void **state _unused_)
 {
-    for (int i = 0; i < RPC_METHOD_COUNT; i++) {
-        const struct rpc_method *method = &rpc_methods[i];
+    for (size_t i = 0; i < daemon_methods.count; i++) {
+        const struct rpc_method *method = daemon_methods.items[i];
         assert_non_null(method->name);
         assert_non_null(method->summary);
         assert_non_null(method->result);
-        assert_int_equal(rpc_method_find(method->name), i); /* no name twice */
+        assert_non_null(method->handler);
+        /* no name twice */
+        assert_ptr_equal(rpc_methods_find(&daemon_methods, method->name), method);
         assert_in_range(method->param_count, 0, RPC_PARAMS_MAX);
         for (size_t k = 0; k < method->param_count; k++)
             check_param(method, k);
     }
-    assert_int_equal(rpc_method_find("job.stop"), -1);
-    assert_int_equal(rpc_method_find(""), -1);
+    assert_null(rpc_methods_find(&daemon_methods, "job.stop"));
+    assert_null(rpc_methods_find(&daemon_methods, ""));
 }
 
 static void test_documentation_has_every_parameter(void **state _unused_)
@@ -52,13 +58,14 @@ static void test_documentation_has_every_parameter(void **state _unused_)
     _cleanup_text_ struct text out = {0};
     char wanted[80];
 
-    rpc_methods_markdown(&out);
-    for (size_t i = 0; i < RPC_METHOD_COUNT; i++) {
-        snprintf(wanted, sizeof(wanted), "### `%s`\n", rpc_methods[i].name);
+    rpc_methods_markdown(&daemon_methods, &out);
+    for (size_t i = 0; i < daemon_methods.count; i++) {
+        const struct rpc_method *method = daemon_methods.items[i];
+        snprintf(wanted, sizeof(wanted), "### `%s`\n", method->name);
         const char *chapter = strstr(text_string(&out), wanted);
         assert_non_null(chapter);
-        for (size_t k = 0; k < rpc_methods[i].param_count; k++) {
-            snprintf(wanted, sizeof(wanted), "\n| `%s` | ", rpc_methods[i].params[k].name);
+        for (size_t k = 0; k < method->param_count; k++) {
+            snprintf(wanted, sizeof(wanted), "\n| `%s` | ", method->params[k].name);
             assert_non_null(strstr(chapter, wanted));
         }
     }
@@ -86,7 +93,7 @@ static struct rpc_message parse_bytes(const char *bytes, size_t length)
 
     assert_non_null(copy);
     memcpy(copy, bytes, length);
-    assert_int_equal(rpc_message_parse(copy, length, &arena, &message), 0);
+    assert_int_equal(rpc_message_parse(&daemon_methods, copy, length, &arena, &message), 0);
     free(copy);
     return message;
 }
@@ -117,7 +124,7 @@ static void test_request_with_values(void **state _unused_)
                      "\"cwd\":null}"));
 
     assert_int_equal(request->error, 0);
-    assert_int_equal(request->method, RPC_JOB_START);
+    assert_ptr_equal(request->method, &method_job_start);
     assert_string_equal(request->id, "1");
     assert_string_equal(rpc_text(request, "job_id"), "büild");
     assert_string_equal(rpc_text(request, "run_id"), RUN_ID);
@@ -182,14 +189,18 @@ static void test_request_with_records(void **state _unused_)
 
 static void test_request_with_enumerations_and_lists(void **state _unused_)
 {
+    const struct job_profile *profile;
     const struct rpc_request *request =
         parse_one(CALL("job.finish", "{\"job_id\":\"a\",\"outcome\":\"failure\",\"wall_seconds\":2,"
                                      "\"cpu_exactness\":\"lower_bound\"}"));
     assert_int_equal(request->error, 0);
-    assert_int_equal(OUTCOME_SUCCESS + rpc_word(request, "outcome", -1), OUTCOME_FAILURE);
-    assert_int_equal(EXACT + rpc_word(request, "cpu_exactness", -1), LOWER_BOUND);
-    assert_int_equal(rpc_word(request, "rss_exactness", -1), -1);
-    assert_true(rpc_real(request, "wall_seconds", 0) == 2); /* an integer is a number */
+    assert_int_equal(rpc_enum(request, "outcome", -1), OUTCOME_FAILURE);
+    profile = request->record;
+    assert_int_equal(profile->exactness.cpu_seconds, LOWER_BOUND); /* by the names of 0.1.0 */
+    assert_int_equal(profile->exactness.system_seconds, LOWER_BOUND);
+    assert_int_equal(profile->exactness.peak_rss_mb, EXACTNESS_UNKNOWN);
+    assert_true(profile->wall_seconds == 2); /* an integer is a number */
+    assert_false(real_is_known(profile->cpu_seconds));
 
     request =
         parse_one(CALL("daemon.monitor.stream", "{\"events\":[\"sheet.*\",\"job.started\"]}"));
@@ -199,9 +210,59 @@ static void test_request_with_enumerations_and_lists(void **state _unused_)
     assert_string_equal(events->texts.items[1], "job.started");
 
     request = parse_one(CALL("events.list", "{\"type\":\"oom\"}"));
-    assert_int_equal(EVENT_SPAWN + rpc_word(request, "type", -1), EVENT_OOM);
+    assert_int_equal(rpc_enum(request, "type", -1), EVENT_OOM);
     request = parse_one(CALL("job.list", "{\"outcome\":\"running\"}"));
-    assert_int_equal(OUTCOME_RUNNING + rpc_word(request, "outcome", -1), OUTCOME_RUNNING);
+    assert_int_equal(rpc_enum(request, "outcome", -1), OUTCOME_RUNNING);
+}
+
+/* Figures of a run are fields of a record, also under the names of 0.1.0. */
+static void test_request_with_figures(void **state _unused_)
+{
+    const struct rpc_request *request = parse_one(
+        CALL("job.finish", "{\"job_id\":\"a\",\"outcome\":\"success\",\"cpu_seconds\":1.5,"
+                           "\"peak_rss_mb\":null,\"left_running\":2,\"collector\":\"bpf\","
+                           "\"syscall_source\":\"strace\",\"syscall_counts\":{\"read\":7},"
+                           "\"exactness\":{\"cpu_seconds\":\"exact\",\"later\":\"exact\"},"
+                           "\"total_exactness\":\"sampled\"}"));
+    const struct job_profile *profile = request->record;
+
+    assert_int_equal(request->error, 0);
+    assert_true(profile->cpu_seconds == 1.5);
+    assert_false(real_is_known(profile->peak_rss_mb));
+    assert_int_equal(profile->left_running_count, 2);
+    assert_string_equal(profile->collector, "bpf");
+    assert_int_equal(profile->syscall_source, SYSCALLS_STRACE);
+    assert_true(tally_find(&profile->syscall_counts, "read")->value == 7);
+    assert_int_equal(profile->exactness.cpu_seconds, EXACT);
+    assert_int_equal(profile->exactness.peak_total_mb, SAMPLED);
+    assert_int_equal(profile->exactness.peak_unique_mb, SAMPLED);
+    assert_int_equal(profile->exactness.processes, EXACTNESS_UNKNOWN);
+}
+
+/* A field of a run can be reported only if a parameter can have its type. */
+static void test_reported_fields_have_parameters(void **state _unused_)
+{
+    for (size_t i = 0; i < job_profile_record.field_count; i++) {
+        const struct field *field = &job_profile_record.fields[i];
+        struct rpc_param param = rpc_param_of_field(field);
+        assert_true(!field->is_reported || (param.type == RPC_TEXT) == (field->type == FIELD_TEXT));
+    }
+}
+
+/* Many unknown parameters: the error is not longer than other errors. */
+static void test_many_unknown_parameters(void **state _unused_)
+{
+    _cleanup_text_ struct text line = {0};
+
+    text_append_string(&line, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.list\",\"params\":{");
+    for (int i = 0; i < 1000; i++)
+        text_printf(&line, "%s\"figure_%d\":1", i ? "," : "", i);
+    text_append_string(&line, "}}");
+    const struct rpc_request *request = parse_one(text_string(&line));
+    assert_int_equal(request->error, RPC_INVALID_PARAMS);
+    assert_non_null(strstr(request->error_text, "there is no parameter 'figure_0', 'figure_1', "));
+    assert_non_null(strstr(request->error_text, " more"));
+    assert_in_range(strlen(request->error_text), 100, 500);
 }
 
 static void test_defaults_are_those_of_the_table(void **state _unused_)
@@ -224,7 +285,7 @@ static void test_params_may_be_left_out(void **state _unused_)
 
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
         assert_int_equal(parse_one(lines[i])->error, 0);
-        assert_int_equal(parse_one(lines[i])->method, RPC_DAEMON_STATUS);
+        assert_ptr_equal(parse_one(lines[i])->method, &method_daemon_status);
     }
 }
 
@@ -277,7 +338,7 @@ static void expect_refusals(const struct refusal *refusals, size_t count)
         const struct rpc_request *request = parse_one(refusals[i].line);
         if (request->error != refusals[i].code || !strstr(request->error_text, refusals[i].says))
             fail_msg("%s: %d %s", refusals[i].line, request->error, request->error_text);
-        assert_int_equal(request->method, -1);
+        assert_null(request->method);
         if (refusals[i].id)
             assert_string_equal(request->id, refusals[i].id);
         else
@@ -390,6 +451,22 @@ static void test_rejected_parameters(void **state _unused_)
         REFUSED("job.finish", "{\"job_id\":\"a\",\"outcome\":\"running\"}", "'outcome' is"),
         REFUSED("job.finish", "{\"job_id\":\"a\",\"outcome\":\"failure\",\"exit_code\":-9}",
                 "'exit_code' is -9, but must be a whole number from 0 to 255"),
+        REFUSED("job.finish", "{\"job_id\":\"a\",\"outcome\":\"failure\",\"peak_rss_mb\":-1}",
+                "job.finish: 'peak_rss_mb' is -1, but must be a number from 0 to 67108864"),
+        REFUSED("job.finish", "{\"job_id\":\"a\",\"outcome\":\"failure\",\"processes\":1.5}",
+                "'processes' is 1.5, but must be a whole number, 0 or more"),
+        REFUSED("job.finish", "{\"job_id\":\"a\",\"outcome\":\"failure\",\"left_running\":[]}",
+                "'left_running' is a list, but must be a whole number"),
+        REFUSED("job.finish", "{\"job_id\":\"a\",\"outcome\":\"failure\",\"exit_count\":1}",
+                "there is no parameter 'exit_count'"),
+        REFUSED("job.finish",
+                "{\"job_id\":\"a\",\"outcome\":\"failure\",\"rss_exactness\":\"exac\"}",
+                "must be one of exact, sampled, lower_bound; did you mean 'exact'?"),
+        REFUSED("job.finish",
+                "{\"job_id\":\"a\",\"outcome\":\"failure\",\"exactness\":{\"processes\":\"x\"}}",
+                "'exactness' is not valid: processes: "),
+        REFUSED("job.finish", "{\"a\":1,\"job_id\":\"a\",\"b\\n\":2,\"outcome\":5,\"c\":3}",
+                "job.finish: there is no parameter 'a', 'b\\n', 'c'"),
         REFUSED("daemon.monitor.stream", "{}", "'events' is missing: a list of 1 to 32 texts"),
         REFUSED("daemon.monitor.stream", "{\"events\":[]}", "it has 0"),
         REFUSED("daemon.monitor.stream", "{\"events\":\"*\"}",
@@ -496,11 +573,11 @@ static void test_batch(void **state _unused_)
     assert_true(message.is_batch);
     assert_int_equal(message.count, 6);
     const struct rpc_request *items = message.items;
-    assert_int_equal(items[0].method, RPC_DAEMON_STATUS);
+    assert_ptr_equal(items[0].method, &method_daemon_status);
     assert_string_equal(items[0].id, "1");
     assert_int_equal(items[1].error, RPC_INVALID_REQUEST);
     assert_string_equal(items[1].id, "null");
-    assert_int_equal(items[2].method, RPC_DAEMON_RELOAD);
+    assert_ptr_equal(items[2].method, &method_daemon_reload);
     assert_null(items[2].id);
     assert_int_equal(items[3].error, RPC_INVALID_REQUEST);
     assert_string_equal(items[3].id, "\"b\"");
@@ -603,13 +680,13 @@ static void test_requests_are_read_back(void **state _unused_)
 
     rpc_write_request(&line, 12, "job.list", "{\"limit\":3}");
     const struct rpc_request *request = parse_one(text_string(&line));
-    assert_int_equal(request->method, RPC_JOB_LIST);
+    assert_ptr_equal(request->method, &method_job_list);
     assert_string_equal(request->id, "12");
     assert_int_equal(rpc_int(request, "limit", 0), 3);
 
     text_reset(&line);
     rpc_write_request(&line, 13, "daemon.status", NULL);
-    assert_int_equal(parse_one(text_string(&line))->method, RPC_DAEMON_STATUS);
+    assert_ptr_equal(parse_one(text_string(&line))->method, &method_daemon_status);
 }
 
 static void test_invalid_replies(void **state _unused_)
@@ -649,6 +726,9 @@ int main(void)
         TEST(test_request_with_values),
         TEST(test_request_with_records),
         TEST(test_request_with_enumerations_and_lists),
+        TEST(test_request_with_figures),
+        TEST(test_reported_fields_have_parameters),
+        TEST(test_many_unknown_parameters),
         TEST(test_defaults_are_those_of_the_table),
         TEST(test_params_may_be_left_out),
         TEST(test_id_is_returned_unchanged),

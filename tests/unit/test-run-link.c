@@ -14,7 +14,7 @@
 #define RUN_ID "01890a5d-ac96-774b-bcce-b302099a8057"
 #define NAMES  "{\"run_id\":\"" RUN_ID "\",\"job_id\":\"build-2\"}"
 
-enum reaction { ANSWERS, KEEPS_SILENT, FAILS, HANGS_UP };
+enum reaction { ANSWERS, KEEPS_SILENT, FAILS, HANGS_UP, KNOWS_0_1_0 };
 
 /* The daemon's threads write what was received, the test reads it after they have ended. */
 struct place {
@@ -25,21 +25,26 @@ struct place {
     const struct run_backend *backend;
     enum reaction to_start, to_finish;
     const char *start_result, *finish_result;
-    unsigned received[RPC_METHOD_COUNT];
+    unsigned starts, finishes, signals, leaves; /* received */
+    int user_exactness[2];                      /* of the first two job.finish */
 };
 
 static bool answer(void *context, const struct rpc_request *request, struct text *out)
 {
     struct place *place = context;
+    const struct job_profile *profile;
 
-    if (!request || request->method < 0)
+    if (!request || !request->method)
         return true;
-    place->received[request->method]++;
-    if (request->method != RPC_JOB_START && request->method != RPC_JOB_FINISH) {
+    place->starts += request->method == &method_job_start;
+    place->finishes += request->method == &method_job_finish;
+    place->signals += request->method == &method_job_signal;
+    place->leaves += request->method == &method_job_leave;
+    if (request->method != &method_job_start && request->method != &method_job_finish) {
         fake_error(out, request, RPC_JOB_NOT_FOUND, "an ignored error");
         return true;
     }
-    bool is_start = request->method == RPC_JOB_START;
+    bool is_start = request->method == &method_job_start;
     switch (is_start ? place->to_start : place->to_finish) {
     case ANSWERS:
         fake_result(out, request, is_start ? place->start_result : place->finish_result);
@@ -47,6 +52,14 @@ static bool answer(void *context, const struct rpc_request *request, struct text
     case KEEPS_SILENT: break;
     case FAILS: fake_error(out, request, RPC_RESOURCES_EXHAUSTED, "too many runs"); break;
     case HANGS_UP: return false;
+    case KNOWS_0_1_0:
+        profile = request->record;
+        place->user_exactness[(place->finishes - 1) % 2] = profile->exactness.user_seconds;
+        if (place->finishes == 1)
+            fake_error(out, request, RPC_INVALID_PARAMS, "there is no parameter 'exactness'");
+        else
+            fake_result(out, request, place->finish_result);
+        break;
     }
     return true;
 }
@@ -114,6 +127,8 @@ static int finish(struct place *place)
     job.outcome = OUTCOME_FAILURE;
     job.exit_code = 3;
     job.cause = "exit status 3";
+    job.profile.exactness.cpu_seconds = EXACT;
+    job.profile.exactness.user_seconds = LOWER_BOUND;
     return place->backend->finish(place->link, &job);
 }
 
@@ -129,8 +144,8 @@ static void test_start_is_answered(void **state)
     assert_string_equal(place->backend->get_job_id(place->link), "build-2");
     assert_false(place->backend->has_events(place->link));
     stop_daemon(place);
-    assert_int_equal(place->received[RPC_JOB_START], 1);
-    assert_int_equal(place->received[RPC_JOB_LEAVE], 0);
+    assert_int_equal(place->starts, 1);
+    assert_int_equal(place->leaves, 0);
 }
 
 /* An older daemon does not send has_events. */
@@ -241,8 +256,8 @@ static void test_finish_is_acknowledged(void **state)
     assert_int_equal(chain.count, 0);
     place->backend->leave(place->link);
     stop_daemon(place);
-    assert_int_equal(place->received[RPC_JOB_FINISH], 1);
-    assert_int_equal(place->received[RPC_JOB_LEAVE], 0);
+    assert_int_equal(place->finishes, 1);
+    assert_int_equal(place->leaves, 0);
 }
 
 static void test_finish_is_never_acknowledged(void **state)
@@ -261,6 +276,21 @@ static void test_finish_is_answered_with_an_error(void **state)
     place->to_finish = FAILS;
     start_kept(place);
     assert_int_equal(finish(place), -EPIPE);
+}
+
+/* A daemon of version 0.1.0 refuses newer parameters and gets the end again as it knows it: with
+ * one exactness for all CPU times. */
+static void test_finish_at_a_daemon_of_the_first_version(void **state)
+{
+    struct place *place = *state;
+
+    place->to_finish = KNOWS_0_1_0;
+    start_kept(place);
+    assert_int_equal(finish(place), 0);
+    stop_daemon(place);
+    assert_int_equal(place->finishes, 2);
+    assert_int_equal(place->user_exactness[0], LOWER_BOUND);
+    assert_int_equal(place->user_exactness[1], EXACT);
 }
 
 static void test_daemon_hangs_up_at_finish(void **state)
@@ -286,7 +316,7 @@ static void test_signal_is_reported(void **state)
     place->backend->signalled(place->link, getpid(), &sent);
     assert_int_equal(finish(place), 0);
     stop_daemon(place);
-    assert_int_equal(place->received[RPC_JOB_SIGNAL], 1);
+    assert_int_equal(place->signals, 1);
 }
 
 /* A daemon that has not answered learns that the run is stored by its caller; one that keeps the
@@ -309,7 +339,7 @@ static void test_caller_stores_the_run(void **state)
     assert_int_equal(recv(fd, &byte, 1, 0), 1);
     close(fd);
     stop_daemon(place);
-    assert_int_equal(place->received[RPC_JOB_LEAVE], 1);
+    assert_int_equal(place->leaves, 1);
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -327,6 +357,7 @@ int main(void)
         T(test_full_backlog),
         T(test_finish_is_acknowledged),
         T(test_finish_is_never_acknowledged),
+        T(test_finish_at_a_daemon_of_the_first_version),
         T(test_finish_is_answered_with_an_error),
         T(test_daemon_hangs_up_at_finish),
         T(test_signal_is_reported),

@@ -184,7 +184,7 @@ static void end_run(void)
 
     record_init(&run_summary_record, &summary);
     summary.run_id = run_id;
-    summary.job_id = "job";
+    summary.profile.job_id = "job";
     summary.sheet_num = INT_UNKNOWN;
     summary.started_at = ns_to_sec(clock_real_ns());
     summary.outcome = OUTCOME_FAILURE;

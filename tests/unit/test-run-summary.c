@@ -82,19 +82,19 @@ static void reap(int64_t user_sec, int64_t system_sec, int64_t peak_mb)
 
 static void assert_cpu(double user_seconds, double system_seconds, int exactness)
 {
-    assert_near(summary.user_seconds, user_seconds, 1e-6);
-    assert_near(summary.system_seconds, system_seconds, 1e-6);
-    assert_near(summary.cpu_seconds, user_seconds + system_seconds, 1e-6);
-    assert_int_equal(summary.exactness.cpu_seconds, exactness);
-    assert_int_equal(summary.exactness.user_seconds, exactness);
-    assert_int_equal(summary.exactness.system_seconds, exactness);
+    assert_near(summary.profile.user_seconds, user_seconds, 1e-6);
+    assert_near(summary.profile.system_seconds, system_seconds, 1e-6);
+    assert_near(summary.profile.cpu_seconds, user_seconds + system_seconds, 1e-6);
+    assert_int_equal(summary.profile.exactness.cpu_seconds, exactness);
+    assert_int_equal(summary.profile.exactness.user_seconds, exactness);
+    assert_int_equal(summary.profile.exactness.system_seconds, exactness);
 }
 
 static void assert_memory(double rss_mb, double total_mb, double unique_mb)
 {
-    assert_near(summary.peak_rss_mb, rss_mb, 1e-6);
-    assert_near(summary.peak_total_mb, total_mb, 1e-6);
-    assert_near(summary.peak_unique_mb, unique_mb, 1e-6);
+    assert_near(summary.profile.peak_rss_mb, rss_mb, 1e-6);
+    assert_near(summary.profile.peak_total_mb, total_mb, 1e-6);
+    assert_near(summary.profile.peak_unique_mb, unique_mb, 1e-6);
 }
 
 /* ---- figures ---- */
@@ -104,20 +104,20 @@ static void test_figures_come_from_the_ledger(void **state _unused_)
     reap(1, 1, 90);
     make();
     assert_string_equal(summary.run_id, RUN_ID);
-    assert_string_equal(summary.job_id, "build");
+    assert_string_equal(summary.profile.job_id, "build");
     assert_int_equal(summary.outcome, OUTCOME_SUCCESS);
     assert_int_equal(summary.exit_code, 0);
     assert_null(summary.cause);
     assert_near(summary.started_at, 1000, 1e-6);
-    assert_near(summary.wall_seconds, 10, 1e-6);
-    assert_int_equal(summary.processes, 3);
-    assert_int_equal(summary.num_samples, 7);
+    assert_near(summary.profile.wall_seconds, 10, 1e-6);
+    assert_int_equal(summary.profile.processes, 3);
+    assert_int_equal(summary.profile.num_samples, 7);
     assert_cpu(3, 1, EXACT);
     assert_memory(100, 250, 150);
-    assert_int_equal(summary.exactness.processes, EXACT);
-    assert_int_equal(summary.exactness.peak_rss_mb, EXACT);
-    assert_int_equal(summary.exactness.peak_total_mb, SAMPLED);
-    assert_int_equal(summary.exactness.peak_unique_mb, SAMPLED);
+    assert_int_equal(summary.profile.exactness.processes, EXACT);
+    assert_int_equal(summary.profile.exactness.peak_rss_mb, EXACT);
+    assert_int_equal(summary.profile.exactness.peak_total_mb, SAMPLED);
+    assert_int_equal(summary.profile.exactness.peak_unique_mb, SAMPLED);
 }
 
 static void test_reaped_time_is_a_lower_bound(void **state _unused_)
@@ -139,10 +139,10 @@ static void test_without_samples_wait4_remains(void **state _unused_)
     make();
     assert_cpu(3, 1, LOWER_BOUND);
     assert_memory(64, 64, 64);
-    assert_int_equal(summary.num_samples, 0);
-    assert_int_equal(summary.exactness.processes, LOWER_BOUND);
-    assert_int_equal(summary.exactness.peak_rss_mb, LOWER_BOUND);
-    assert_int_equal(summary.exactness.peak_total_mb, LOWER_BOUND);
+    assert_int_equal(summary.profile.num_samples, 0);
+    assert_int_equal(summary.profile.exactness.processes, LOWER_BOUND);
+    assert_int_equal(summary.profile.exactness.peak_rss_mb, LOWER_BOUND);
+    assert_int_equal(summary.profile.exactness.peak_total_mb, LOWER_BOUND);
 }
 
 static void test_rounded_or_missing_figures_are_lower_bounds(void **state _unused_)
@@ -151,7 +151,7 @@ static void test_rounded_or_missing_figures_are_lower_bounds(void **state _unuse
     usage.rss_is_incomplete = true;
     make();
     assert_cpu(3, 1, LOWER_BOUND);
-    assert_int_equal(summary.exactness.peak_rss_mb, LOWER_BOUND);
+    assert_int_equal(summary.profile.exactness.peak_rss_mb, LOWER_BOUND);
 }
 
 static void test_sums_of_a_single_process_are_its_own(void **state _unused_)
@@ -160,8 +160,8 @@ static void test_sums_of_a_single_process_are_its_own(void **state _unused_)
     usage.peak_total_bytes = 80 * MB; /* sampled before its peak */
     make();
     assert_memory(100, 100, 100);
-    assert_int_equal(summary.exactness.peak_total_mb, EXACT);
-    assert_int_equal(summary.exactness.peak_unique_mb, EXACT);
+    assert_int_equal(summary.profile.exactness.peak_total_mb, EXACT);
+    assert_int_equal(summary.profile.exactness.peak_unique_mb, EXACT);
 }
 
 static void test_sums_are_at_least_the_largest_process(void **state _unused_)
@@ -170,7 +170,7 @@ static void test_sums_are_at_least_the_largest_process(void **state _unused_)
     usage.peak_unique_bytes = 60 * MB;
     make();
     assert_memory(100, 100, 100);
-    assert_int_equal(summary.exactness.peak_total_mb, SAMPLED);
+    assert_int_equal(summary.profile.exactness.peak_total_mb, SAMPLED);
 }
 
 /* ---- processes that are left ---- */
@@ -195,14 +195,14 @@ static void test_left_processes_are_listed(void **state _unused_)
     assert_int_equal(summary.left_running.count, 1);
     assert_int_equal(summary.left_running.items[0].pid, 101);
     assert_string_equal(summary.left_running.items[0].command, "sleep 60");
-    assert_int_equal(summary.exactness.cpu_seconds, EXACT);
+    assert_int_equal(summary.profile.exactness.cpu_seconds, EXACT);
 
     /* One that could not be read has used more than is known. */
     assert_int_equal(registry_add(registry, run, INT_UNKNOWN, 103), 0);
     make();
     assert_int_equal(summary.left_running.count, 2);
-    assert_int_equal(summary.exactness.cpu_seconds, LOWER_BOUND);
-    assert_int_equal(summary.exactness.peak_total_mb, LOWER_BOUND);
+    assert_int_equal(summary.profile.exactness.cpu_seconds, LOWER_BOUND);
+    assert_int_equal(summary.profile.exactness.peak_total_mb, LOWER_BOUND);
     latest->processes.count = 0;
     latest->processes.items = NULL;
 }

@@ -489,19 +489,20 @@ static void test_older_version_is_migrated(void **state)
     world_init(&world, 78);
     make_database(fixture, &world, &written, 70);
     sqlite3 *handle = fixture_sqlite(fixture);
-    run_sql(handle, "DROP VIEW snapshots; DROP VIEW process_metrics; DROP VIEW process_events;"
-                    "DROP INDEX anomalies_open; DROP TABLE turns; DROP TABLE folded_events;"
-                    "ALTER TABLE jobs DROP COLUMN chain;"
-                    "ALTER TABLE anomalies DROP COLUMN session;"
-                    "ALTER TABLE anomalies DROP COLUMN uid;"
-                    "ALTER TABLE snap DROP COLUMN collect_ms;"
-                    "ALTER TABLE proc DROP COLUMN uid;"
-                    "ALTER TABLE history DROP COLUMN vms_mb;"
-                    "ALTER TABLE jobs DROP COLUMN gap_seconds;"
-                    "ALTER TABLE jobs DROP COLUMN figures_tick;"
-                    "ALTER TABLE event DROP COLUMN is_step;"
-                    "CREATE VIEW snapshots AS SELECT 1;"
-                    "PRAGMA user_version = 0; PRAGMA wal_checkpoint(TRUNCATE)");
+    run_sql(handle,
+            "DROP VIEW snapshots; DROP VIEW process_metrics; DROP VIEW process_events;" TO_VERSION_4
+            "DROP INDEX anomalies_open; DROP TABLE turns; DROP TABLE folded_events;"
+            "ALTER TABLE jobs DROP COLUMN chain;"
+            "ALTER TABLE anomalies DROP COLUMN session;"
+            "ALTER TABLE anomalies DROP COLUMN uid;"
+            "ALTER TABLE snap DROP COLUMN collect_ms;"
+            "ALTER TABLE proc DROP COLUMN uid;"
+            "ALTER TABLE history DROP COLUMN vms_mb;"
+            "ALTER TABLE jobs DROP COLUMN gap_seconds;"
+            "ALTER TABLE jobs DROP COLUMN figures_tick;"
+            "ALTER TABLE event DROP COLUMN is_step;"
+            "CREATE VIEW snapshots AS SELECT 1;"
+            "PRAGMA user_version = 0; PRAGMA wal_checkpoint(TRUNCATE)");
     sqlite3_close(handle);
     fixture_remove_sides(fixture);
 

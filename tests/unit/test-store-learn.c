@@ -221,7 +221,8 @@ static void test_migration_from_version_3(void **state)
     put_run(store, 1, OUTCOME_SUCCESS);
     assert_int_equal(store_close(store), 0);
     sqlite3 *handle = fixture_sqlite(*state);
-    run_sql(handle, "ALTER TABLE jobs DROP COLUMN syscall_source; PRAGMA user_version = 3");
+    run_sql(handle,
+            TO_VERSION_4 "ALTER TABLE jobs DROP COLUMN syscall_source; PRAGMA user_version = 3");
     sqlite3_close(handle);
     store = fixture_open(*state);
     put_run(store, 2, OUTCOME_SUCCESS);

@@ -162,7 +162,7 @@ static void check_rolled(const struct record *record, const void *const *samples
             check_rolled(field->record, parts, count, (const char *)found + field->offset);
         } else if (field->type >= FIELD_RECORDS && field->type != FIELD_RECORD) {
             /* lists are not rolled up, or are compared separately */
-            assert_true(field->type != FIELD_TALLY || !field_is_known(field, found));
+            assert_true(field->type != FIELD_TALLY || !is_stored(field, found));
         } else if (field->rollup == ROLLUP_MEAN) {
             double mean = mean_of(field, samples, count), half = field->resolution / 2;
             if (!is_near(mean, value_of(field, found), half ? half * 1.001 : 0.5))
@@ -496,7 +496,7 @@ static void check_run(struct store_fixture *fixture, const struct written *writt
 {
     static const char *const of_run[] = {
         "peak_rss_mb", "cpu_seconds", "unique_pid_count", "peak_total_mb", "peak_unique_mb",
-        "read_bytes",  "write_bytes",       "max_cpu_pct",      "zombie_count",  "num_samples",
+        "read_bytes",  "write_bytes", "max_cpu_pct",      "zombie_count",  "num_samples",
         NULL,
     };
     static const char *const of_sheet[] = {"peak_rss_mb", "max_cpu_pct", "cpu_seconds", NULL};

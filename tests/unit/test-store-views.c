@@ -126,8 +126,8 @@ static bool is_same_column(sqlite3_stmt *row, int at, const struct field *field,
     const void *value = (const char *)object + field->offset;
     bool is_null = sqlite3_column_type(row, at) == SQLITE_NULL;
 
-    if (!field_is_known(field, object) || is_null)
-        return is_null && !field_is_known(field, object);
+    if (!is_stored(field, object) || is_null)
+        return is_null && !is_stored(field, object);
     switch (field->type) {
     case FIELD_INT: return sqlite3_column_int64(row, at) == *(const int64_t *)value;
     case FIELD_REAL: return sqlite3_column_double(row, at) == *(const double *)value;
@@ -152,7 +152,7 @@ static void check_row(sqlite3_stmt *row, const struct record *record, const void
         int at = column_at(row, name);
         if (at < 0 && field->type == FIELD_RECORDS) /* they have their own views */
             continue;
-        if (at < 0 && !field_is_known(field, object)) /* of storms; no view has them */
+        if (at < 0 && !is_stored(field, object)) /* of storms; no view has them */
             continue;
         if (at < 0)
             fail_msg("there is no column %s", name);
@@ -172,7 +172,7 @@ static void check_gpu_array(sqlite3 *handle, const struct snapshot *snapshot, co
     sqlite3_stmt *rows = ask(handle, sql, snapshot->id);
     for (size_t i = 0; i < snapshot->gpus.count; i++) {
         const struct gpu_metric *gpu = &snapshot->gpus.items[i];
-        if (!field_is_known(field, gpu))
+        if (!is_stored(field, gpu))
             continue;
         assert_int_equal(sqlite3_step(rows), SQLITE_ROW);
         assert_string_equal(sqlite3_column_text(rows, 1), "real");
