@@ -29,6 +29,11 @@ void record_init(const struct record *record, void *object)
         field_init(&record->fields[i], (char *)object + record->fields[i].offset);
 }
 
+const char *field_first_name(const struct field *field)
+{
+    return field->alias ? field->alias : field->name;
+}
+
 bool field_is_known(const struct field *field, const void *value)
 {
     switch (field->type) {

@@ -108,6 +108,7 @@ struct field {
     const char *title; /* column heading; NULL: not shown in columns */
     unsigned width;    /* columns on a screen */
     const char *label; /* of a run: name of the figure in reports; NULL: not shown there */
+    bool is_live;      /* of a run or a step: the store updates it while the run goes on */
     bool is_reported;  /* of a run: its parent may report the figure with job.finish */
     bool is_low;       /* of a run: always a lower bound */
     /* Of a run: the exactness that applies; NULL: the one of the same name, if there is one. */
@@ -156,6 +157,10 @@ const struct tally *tally_find(const struct tally_list *list, const char *name);
 /* Returns the field of that name or alias, or NULL. Fields of inner records are not found.
  */
 const struct field *record_find(const struct record *record, const char *name);
+
+/* Returns the older name of a field that has two. The database and lists of figures use it, because
+ * version 0.1.0 knows no other one. */
+const char *field_first_name(const struct field *field);
 
 /* Returns whether the value is known; records are, whatever they contain. */
 bool field_is_known(const struct field *field, const void *value);

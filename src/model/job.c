@@ -58,43 +58,47 @@ static const struct field job_profile_fields[] = {
     REPORTED(member, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001, __VA_ARGS__)
 #define COUNT(member, ...) FIELD(member, FIELD_INT, .unit = UNIT_COUNT, __VA_ARGS__)
     FIELD(job_id, FIELD_TEXT, .meaning = "the job"),
-    MB(peak_rss_mb, .label = LARGEST_PROCESS, .min_difference = 1,
+    MB(peak_rss_mb, .is_live = true, .label = LARGEST_PROCESS, .min_difference = 1,
        .meaning = "peak RSS of the largest process"),
-    MB(peak_total_mb, .label = ALL_PROCESSES,
+    MB(peak_total_mb, .is_live = true, .label = ALL_PROCESSES,
        .meaning = "largest sum of the RSS of all processes; shared pages count in each"),
-    MB(peak_unique_mb, .label = WITHOUT_SHARED_PAGES, .min_difference = 1,
+    MB(peak_unique_mb, .is_live = true, .label = WITHOUT_SHARED_PAGES, .min_difference = 1,
        .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once"),
-    SECONDS(cpu_seconds, .label = "CPU", .min_difference = 0.01, .alias = "total_cpu_seconds",
-            .meaning = "CPU time of all processes"),
+    SECONDS(cpu_seconds, .is_live = true, .label = "CPU", .min_difference = 0.01,
+            .alias = "total_cpu_seconds", .meaning = "CPU time of all processes"),
     SECONDS(user_seconds, .label = "user", .meaning = "CPU time in user mode"),
     SECONDS(system_seconds, .label = "system", .meaning = "CPU time in the kernel"),
-    REPORTED(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01, .label = "peak CPU",
-             .meaning = "highest CPU use in one interval"),
+    REPORTED(max_cpu_pct, FIELD_REAL, .is_live = true, .unit = UNIT_PERCENT, .resolution = 0.01,
+             .label = "peak CPU", .meaning = "highest CPU use in one interval"),
     SECONDS(wall_seconds, .label = "wall", .min_difference = 0.01, .meaning = "wall time"),
-    COUNT(processes, .is_reported = true, .label = "processes", .min_difference = 1,
-          .alias = "process_spawn_count", .meaning = "number of processes started"),
-    COUNT(unique_pid_count, .meaning = "number of process ids that were seen"),
-    COUNT(exit_count, .meaning = "processes that ended"),
-    COUNT(failed_exit_count, .label = "failed", .exactness = "processes",
+    COUNT(processes, .is_live = true, .is_reported = true, .label = "processes",
+          .min_difference = 1, .alias = "process_spawn_count",
+          .meaning = "number of processes started"),
+    COUNT(unique_pid_count, .is_live = true, .exactness = "processes",
+          .meaning = "number of process ids that were seen"),
+    COUNT(exit_count, .is_live = true, .meaning = "processes that ended"),
+    COUNT(failed_exit_count, .is_live = true, .label = "failed", .exactness = "processes",
           .meaning = "processes that exited with a nonzero status"),
-    COUNT(kill_count, .label = "killed", .exactness = "processes",
+    COUNT(kill_count, .is_live = true, .label = "killed", .exactness = "processes",
           .meaning = "processes killed by a signal"),
-    COUNT(oom_count, .label = "OOM kills",
+    COUNT(oom_count, .is_live = true, .label = "OOM kills",
           .meaning = "processes killed by the kernel because memory ran out"),
-    COUNT(signal_count, .label = "signals", .meaning = "signals that ended no process"),
-    COUNT(zombie_count, .label = "zombies",
+    COUNT(signal_count, .is_live = true, .label = "signals",
+          .meaning = "signals that ended no process"),
+    COUNT(zombie_count, .is_live = true, .label = "zombies",
           .meaning = "largest number of processes at one time that were zombies in two "
                      "consecutive samples"),
     COUNT(left_running_count, .is_reported = true, .alias = "left_running",
           .meaning = "number of processes that outlived the command"),
     /* I/O after the last sample of a process is not counted. */
-    FIELD(read_bytes, FIELD_INT, .unit = UNIT_BYTES, .label = "read", .is_low = true,
-          .min_difference = BYTES_PER_MB, .meaning = "bytes read from storage"),
-    FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .label = "written", .is_low = true,
-          .min_difference = BYTES_PER_MB, .meaning = "bytes written to storage"),
+    FIELD(read_bytes, FIELD_INT, .is_live = true, .unit = UNIT_BYTES, .label = "read",
+          .is_low = true, .min_difference = BYTES_PER_MB, .meaning = "bytes read from storage"),
+    FIELD(write_bytes, FIELD_INT, .is_live = true, .unit = UNIT_BYTES, .label = "written",
+          .is_low = true, .min_difference = BYTES_PER_MB, .meaning = "bytes written to storage"),
     REPORTED(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001, .label = "gaps",
              .meaning = "time within the run that no sample covers: stops, suspends"),
-    COUNT(num_samples, .is_reported = true, .label = "samples", .meaning = "number of samples"),
+    COUNT(num_samples, .is_live = true, .is_reported = true, .label = "samples",
+          .meaning = "number of samples"),
     REPORTED(collector, FIELD_TEXT, .meaning = "collector: bpf or procfs"),
     REPORTED(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
              .meaning = "shares of the time in system calls, by name, including calls that only "
@@ -157,11 +161,11 @@ static const struct field sheet_fields[] = {
     FIELD(ended_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001, .meaning = "end time"),
     FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
           .meaning = "running, success, failure or unknown"),
-    FIELD(peak_rss_mb, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001,
+    FIELD(peak_rss_mb, FIELD_REAL, .is_live = true, .unit = UNIT_MB, .resolution = 0.001,
           .meaning = "peak RSS of the largest process"),
-    FIELD(max_cpu_pct, FIELD_REAL, .unit = UNIT_PERCENT, .resolution = 0.01,
+    FIELD(max_cpu_pct, FIELD_REAL, .is_live = true, .unit = UNIT_PERCENT, .resolution = 0.01,
           .meaning = "highest CPU use in one interval"),
-    FIELD(cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
+    FIELD(cpu_seconds, FIELD_REAL, .is_live = true, .unit = UNIT_SECONDS, .resolution = 0.000001,
           .meaning = "CPU time of all processes"),
 #undef FIELD
 };
@@ -401,7 +405,7 @@ int job_profile_exactness(const struct job_profile *profile, const struct field 
     if (figure->is_low)
         return LOWER_BOUND;
     return exactness ? *(const int *)((const char *)&profile->exactness + exactness->offset)
-                     : EXACT;
+                     : -ENOENT;
 }
 
 bool job_is_named(const char *wanted, const char *job_id, const char *run_id)

@@ -103,8 +103,7 @@ struct run_syscalls {
     int exactness; /* enum exactness */
 };
 
-/* Returns the enum exactness of a figure of the profile; EXACT for figures that are never marked.
- */
+/* Returns the enum exactness of a figure of the profile; -ENOENT if the profile states none. */
 int job_profile_exactness(const struct job_profile *profile, const struct field *figure);
 
 void job_profile_set_syscalls(struct job_profile *profile, const struct run_syscalls *syscalls);

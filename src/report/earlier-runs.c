@@ -84,7 +84,7 @@ static bool compare_figure(const struct field *figure, const struct job_list *jo
     struct robust_spread spread = robust_spread(values, count);
     double z = robust_z(&spread, value);
     *ret = (struct run_difference){
-        .figure = figure->name,
+        .figure = field_first_name(figure),
         .value = value,
         .median = spread.median,
         .robust_z = isinf(z) ? REAL_UNKNOWN : z,

@@ -43,9 +43,11 @@ void profile_figure_append(const struct field *figure, const struct job_profile 
                            struct text *out)
 {
     double value = profile_figure_value(figure, profile);
+    int exactness = job_profile_exactness(profile, figure);
     struct human buffer;
 
-    text_append_string(out, figure_mark(value, job_profile_exactness(profile, figure)));
+    if (exactness >= 0)
+        text_append_string(out, figure_mark(value, exactness));
     text_append_string(out, profile_figure_format(figure, &buffer, value));
 }
 

@@ -92,7 +92,7 @@ static int pair_figures(const struct job_profile *left, const struct job_profile
         if (!real_is_known(a) && !real_is_known(b))
             continue;
         list.items[list.count++] = (struct figure_pair){
-            .figure = figure->name,
+            .figure = field_first_name(figure),
             .left = a,
             .right = b,
             .difference = b - a,

@@ -4,7 +4,7 @@
 #include "report/job-report.h"
 
 struct figure_pair {
-    const char *figure; /* the field's name */
+    const char *figure; /* the field's first name */
     double left;
     double right;
     double difference; /* right - left */

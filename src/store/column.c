@@ -50,10 +50,7 @@ static void add_column(struct columns *columns, const struct field *field, size_
         column->form = numbers;
     else if (field->type == FIELD_TEXT || field->type == FIELD_RECORDS || field->type == FIELD_INTS)
         column->form = texts;
-    /* Fields that have two names were stored under the older one first, and writers of 0.1.0 that
-     * are still running know only that one. */
-    snprintf(column->name, sizeof(column->name), "%s%s", prefix,
-             field->alias ? field->alias : field->name);
+    snprintf(column->name, sizeof(column->name), "%s%s", prefix, field_first_name(field));
 }
 
 static void add_fields(struct columns *columns, const struct record *record, size_t offset,

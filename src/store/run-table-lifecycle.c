@@ -228,28 +228,6 @@ int run_table_begin_job(struct run_table *table, const struct job *job, double n
     return continue_run(table, &begun, now, ret_job_id, ret_taken);
 }
 
-/* The exactness that the profile states for a figure; NULL: it states none. */
-static const int *exactness_of(const struct job *job, const char *figure)
-{
-    const struct run_exactness *exactness = &job->profile.exactness;
-    const struct {
-        const char *figure;
-        const int *exactness;
-    } accounts[] = {
-        {"total_cpu_seconds", &exactness->cpu_seconds},
-        {"process_spawn_count", &exactness->processes},
-        {"unique_pid_count", &exactness->processes},
-        {"peak_rss_mb", &exactness->peak_rss_mb},
-        {"peak_total_mb", &exactness->peak_total_mb},
-        {"peak_unique_mb", &exactness->peak_unique_mb},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(accounts); i++)
-        if (strcmp(accounts[i].figure, figure) == 0)
-            return accounts[i].exactness;
-    return NULL;
-}
-
 /* Makes a figure unknown if it is less than the stored one, which is then kept. */
 static void drop_if_less(const struct column *column, const struct job *stored, struct job *final)
 {
@@ -275,9 +253,9 @@ static int reconcile(struct run_table *table, struct job *final)
     if (r < 0)
         return r;
     for (size_t i = 0; i < table->figures.count; i++) {
-        const int *trust = exactness_of(final, table->figures.items[i].name);
-        if (!trust || *trust != EXACT)
-            drop_if_less(&table->figures.items[i], &run->job, final);
+        const struct column *column = &table->figures.items[i];
+        if (job_profile_exactness(&final->profile, column->field) != EXACT)
+            drop_if_less(column, &run->job, final);
     }
     if (exactness->cpu_seconds != EXACT)
         exactness->cpu_seconds = LOWER_BOUND;

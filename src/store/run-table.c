@@ -10,15 +10,6 @@
 #include "base/macros.h"
 #include "store/text-pool.h"
 
-static const char *const figure_names[] = {
-    "peak_rss_mb",   "total_cpu_seconds", "process_spawn_count", "unique_pid_count",
-    "peak_total_mb", "peak_unique_mb",    "read_bytes",          "write_bytes",
-    "max_cpu_pct",   "exit_count",        "failed_exit_count",   "signal_count",
-    "kill_count",    "oom_count",         "zombie_count",        "num_samples",
-};
-
-static const char *const sheet_figure_names[] = {"peak_rss_mb", "max_cpu_pct", "cpu_seconds"};
-
 /* ---- unknown and known numbers ---- */
 
 static void raise_real(double *value, double candidate, bool *is_changed)
@@ -66,11 +57,11 @@ static void leave_out_names(const struct columns *from, struct columns *into)
     }
 }
 
-static void select_columns(const struct columns *from, const char *const *names, size_t count,
-                           struct columns *into)
+static void select_live(const struct columns *from, struct columns *into)
 {
-    for (size_t i = 0; i < count; i++)
-        into->items[into->count++] = *columns_find(from, names[i]);
+    for (size_t i = 0; i < from->count; i++)
+        if (from->items[i].field->is_live)
+            into->items[into->count++] = from->items[i];
 }
 
 /* A stored cause that begins with the new one and is longer ("exit status 2: cc1 …" and "exit
@@ -193,9 +184,8 @@ int run_table_init(struct run_table *table, struct database *database, const str
 
     *table = (struct run_table){.database = database, .schema = schema, .session = session};
     leave_out_names(&schema->job, &table->final);
-    select_columns(&schema->job, figure_names, ARRAY_SIZE(figure_names), &table->figures);
-    select_columns(&schema->sheet, sheet_figure_names, ARRAY_SIZE(sheet_figure_names),
-                   &table->sheet_figures);
+    select_live(&schema->job, &table->figures);
+    select_live(&schema->sheet, &table->sheet_figures);
     int r = prepare_jobs(table, &sql);
     if (r == 0)
         r = database_prepare(database,
