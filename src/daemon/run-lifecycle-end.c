@@ -58,6 +58,10 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
         profile->peak_unique_mb = bytes_to_mb(usage->peak_unique_bytes);
         profile->exactness.peak_total_mb = profile->exactness.peak_unique_mb = SAMPLED;
     }
+    if (!int_is_known(profile->peak_processes) && int_is_known(usage->peak_processes)) {
+        profile->peak_processes = usage->peak_processes;
+        profile->exactness.peak_processes = SAMPLED;
+    }
 }
 
 /* Fills in the system calls of the run unless the caller reported better ones. Counted figures are

@@ -28,8 +28,9 @@ static const struct field run_exactness_fields[] = {
     FIELD_OF(struct run_exactness, member, FIELD_ENUM, .names = exactness_names,                   \
              .name_count = ARRAY_SIZE(exactness_names),                                            \
              .meaning = "exact, sampled or lower_bound")
-    FIELD(cpu_seconds),   FIELD(user_seconds),   FIELD(system_seconds), FIELD(peak_rss_mb),
-    FIELD(peak_total_mb), FIELD(peak_unique_mb), FIELD(processes),      FIELD(syscall_hotspots),
+    FIELD(cpu_seconds), FIELD(user_seconds),   FIELD(system_seconds),
+    FIELD(peak_rss_mb), FIELD(peak_total_mb),  FIELD(peak_unique_mb),
+    FIELD(processes),   FIELD(peak_processes), FIELD(syscall_hotspots),
 #undef FIELD
 };
 static const struct record run_exactness_record =
@@ -74,6 +75,8 @@ static const struct field job_profile_fields[] = {
     COUNT(processes, .is_live = true, .is_reported = true, .label = "processes",
           .min_difference = 1, .alias = "process_spawn_count",
           .meaning = "number of processes started"),
+    COUNT(peak_processes, .is_live = true, .is_reported = true, .label = "at one time",
+          .meaning = "largest number of processes at one time"),
     COUNT(unique_pid_count, .is_live = true, .exactness = "processes",
           .meaning = "number of process ids that were seen"),
     COUNT(exit_count, .is_live = true, .meaning = "processes that ended"),

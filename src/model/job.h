@@ -40,6 +40,7 @@ struct run_exactness {
     int peak_total_mb;
     int peak_unique_mb;
     int processes;
+    int peak_processes;
     int syscall_hotspots; /* and the counts */
 };
 
@@ -70,6 +71,7 @@ struct job_profile {
     double max_cpu_pct;
     double wall_seconds;
     int64_t processes;
+    int64_t peak_processes;
     int64_t unique_pid_count;
     int64_t exit_count;
     int64_t failed_exit_count;

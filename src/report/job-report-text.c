@@ -187,6 +187,9 @@ static void append_processes(const struct job_profile *profile, struct text *out
     append_counted(out, &is_first, profile->exit_count, mark, "ended");
     if (profile->left_running_count > 0)
         append_counted(out, &is_first, profile->left_running_count, "", "left running");
+    if (profile->peak_processes > 1)
+        append_counted(out, &is_first, profile->peak_processes,
+                       exactness_mark(profile->exactness.peak_processes), "at one time");
     text_append_string(out, is_first ? "-\n" : "\n");
 }
 

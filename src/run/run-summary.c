@@ -216,6 +216,7 @@ static int fill_left_running(const struct run_facts *facts, struct arena *arena,
                              struct run_summary *summary)
 {
     struct left_process_list *left = &summary->left_running;
+    struct job_profile *profile = &summary->profile;
     const struct member *member = NULL;
 
     left->items = arena_alloc(arena, (registry_count(facts->registry) + 1) * sizeof(*left->items));
@@ -229,10 +230,12 @@ static int fill_left_running(const struct run_facts *facts, struct arena *arena,
         if (process && !command)
             return -ENOMEM;
         if (!process)
-            mark_lower_bounds(&summary->profile.exactness);
+            mark_lower_bounds(&profile->exactness);
         left->items[left->count++] = (struct left_process){.pid = member->pid, .command = command};
     }
-    summary->profile.left_running_count = (int64_t)left->count;
+    profile->left_running_count = (int64_t)left->count;
+    if (profile->exactness.processes == EXACT) /* both numbers include processes of nested runs */
+        profile->exit_count = profile->processes - profile->left_running_count;
     return 0;
 }
 
@@ -251,17 +254,29 @@ static int fill_anomalies(const struct run_facts *facts, struct arena *arena,
     return r;
 }
 
-static void fill_profile(const struct run_facts *facts, struct job_profile *profile)
+static void fill_processes(const struct run_facts *facts, struct job_profile *profile)
 {
-    profile->wall_seconds = ns_to_sec(facts->wall_ns);
     profile->processes = (int64_t)facts->processes;
     profile->unique_pid_count = profile->processes; /* reused pids are rare */
     profile->exactness.processes = facts->saw_every_process ? EXACT : LOWER_BOUND;
+    if (facts->saw_every_process && facts->processes == 1) {
+        profile->peak_processes = 1;
+        profile->exactness.peak_processes = EXACT;
+    } else if (facts->usage && int_is_known(facts->usage->peak_processes)) {
+        profile->peak_processes = facts->usage->peak_processes;
+        profile->exactness.peak_processes = SAMPLED;
+    }
+}
+
+static void fill_profile(const struct run_facts *facts, struct job_profile *profile)
+{
+    profile->wall_seconds = ns_to_sec(facts->wall_ns);
     profile->num_samples = facts->usage ? (int64_t)facts->usage->samples : 0;
     profile->gap_seconds = facts->gap_seconds;
     profile->max_cpu_pct = facts->max_cpu_pct;
     profile->collector = facts->collector;
     job_profile_set_syscalls(profile, &facts->syscalls);
+    fill_processes(facts, profile);
     fill_cpu(facts, profile);
     fill_memory(facts, profile);
 }

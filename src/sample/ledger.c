@@ -154,6 +154,7 @@ static int open_run_account(struct ledger *ledger, const struct run *run)
         .usage = {.peak_rss_bytes = INT_UNKNOWN,
                   .peak_total_bytes = INT_UNKNOWN,
                   .peak_unique_bytes = INT_UNKNOWN,
+                  .peak_processes = INT_UNKNOWN,
                   .rss_bytes = INT_UNKNOWN,
                   .unique_bytes = INT_UNKNOWN},
     };
@@ -218,6 +219,7 @@ static void raise_peaks(struct run_usage *usage, const struct run_usage *part)
     usage->peak_rss_bytes = MAX(usage->peak_rss_bytes, part->peak_rss_bytes);
     usage->peak_total_bytes = MAX(usage->peak_total_bytes, part->peak_total_bytes);
     usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, part->peak_unique_bytes);
+    usage->peak_processes = MAX(usage->peak_processes, part->peak_processes);
 }
 
 /* Time that was settled before is not added: processes of the new parent may have reaped some of
@@ -654,6 +656,7 @@ static void update_usage(struct run_account *run)
     usage->samples++;
     usage->peak_total_bytes = MAX(usage->peak_total_bytes, run->tick_rss);
     usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, unique);
+    usage->peak_processes = MAX(usage->peak_processes, run->tick_processes);
 }
 
 static void add_living(const struct ledger *ledger, const struct account *account)

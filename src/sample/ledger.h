@@ -42,6 +42,7 @@ struct run_usage {
     int64_t peak_rss_bytes;
     int64_t peak_total_bytes;
     int64_t peak_unique_bytes;
+    int64_t peak_processes;
     uint64_t samples;       /* ticks at which it had a process */
     bool cpu_is_incomplete; /* the time of a vanished process is, or may be, missing */
     bool rss_is_incomplete; /* the same for peak RSS */

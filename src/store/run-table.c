@@ -476,6 +476,7 @@ void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
     raise_real(&profile->peak_total_mb, usage->rss_mb, &run->is_changed);
     raise_real(&profile->peak_unique_mb, usage->unique_mb, &run->is_changed);
     raise_real(&profile->max_cpu_pct, usage->cpu_percent, &run->is_changed);
+    raise_int(&profile->peak_processes, usage->processes, &run->is_changed);
 }
 
 void run_table_add_event(struct run_row *run, const struct process_event *event)

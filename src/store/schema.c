@@ -319,8 +319,9 @@ void schema_write_text_uses(const struct schema *schema, struct text *sql)
 static const char drop_views[] = "DROP VIEW IF EXISTS snapshots; DROP VIEW IF EXISTS"
                                  " process_metrics; DROP VIEW IF EXISTS process_events;";
 
-/* The migration from each version to the next, apart from columns of new fields. */
-/* clang-format off: it would indent the last one by its macros */
+/* The migration from each version to the next, apart from columns of new fields. clang-format would
+ * indent the last one by its macros. */
+/* clang-format off */
 static const char *const migrations[SCHEMA_VERSION] = {
     "", /* 0, from before the first release */
     /* The sessions of open anomalies are unknown: all of them are cleared. */
@@ -336,15 +337,9 @@ static const char *const migrations[SCHEMA_VERSION] = {
     " AND s.is_minute = 0) WHERE outcome = 'running' OR cause = 'lost';",
     FOLDS_TABLE,
     "", /* columns of jobs */
-    "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN(
-        "cpu_seconds",
-        "total_cpu_seconds") ";"
-                             "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN(
-                                 "processes",
-                                 "process_spawn_count") ";"
-                                                        "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN(
-                                                            "left_running_count",
-                                                            "left_running") ";",
+    "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN("cpu_seconds", "total_cpu_seconds") ";"
+    "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN("processes", "process_spawn_count") ";"
+    "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN("left_running_count", "left_running") ";",
 };
 /* clang-format on */
 

@@ -13,6 +13,7 @@ FIGURES = {"peak_rss_mb": "peak_rss_mb", "peak_total_mb": "peak_total_mb",
            "peak_unique_mb": "peak_unique_mb", "total_cpu_seconds": "cpu_seconds",
            "user_seconds": "user_seconds", "system_seconds": "system_seconds",
            "wall_seconds": "wall_seconds", "process_spawn_count": "processes",
+           "peak_processes": "peak_processes", "left_running_count": "left_running_count",
            "num_samples": "num_samples", "gap_seconds": "gap_seconds"}
 # `sonde run` keeps a run itself if the daemon does not answer within a second (ANSWER_NS in
 # src/run/run-storage.c). No option or variable changes that, because only tests would use it.

@@ -139,6 +139,8 @@ class Memory(harness.TestCase):
         self.assertGreaterEqual(summary["peak_rss_mb"], 200)
         self.assertLess(summary["peak_rss_mb"], 216)
         self.assertEqual(summary["exactness"]["peak_total_mb"], "sampled")
+        self.assertEqual(summary["peak_processes"], 3)  # with their parent
+        self.assertEqual(summary["exactness"]["peak_processes"], "sampled")
 
     def test_two_in_sequence(self):
         """The largest process and the largest sum, not the sum of peaks."""

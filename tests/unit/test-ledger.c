@@ -221,6 +221,7 @@ static void test_reaped_without_ever_being_read(void **state _unused_)
     assert_int_equal(usage->cpu.user_ns / MS, 3);
     assert_true(usage->peak_rss_bytes == 1500 * 1024);
     assert_false(int_is_known(usage->peak_total_bytes));
+    assert_false(int_is_known(usage->peak_processes));
     assert_int_equal(usage->samples, 0);
 }
 
@@ -253,6 +254,7 @@ static void test_memory(void **state _unused_)
     const struct run_usage *usage = ledger_find(ledger, &run);
     assert_true(usage->peak_rss_bytes == 300 * MB); /* the high-water mark of the larger one */
     assert_true(usage->peak_total_bytes == 150 * MB);
+    assert_int_equal(usage->peak_processes, 2);
     assert_true(usage->peak_unique_bytes == (60 + 20 + 40) * MB);
     assert_true(usage->rss_bytes == 60 * MB);
     assert_int_equal(usage->processes, 1);
@@ -468,6 +470,8 @@ static void test_memory_of_runs_within_runs(void **state _unused_)
     const struct run_usage *part = ledger_find(ledger, &inner);
     assert_true(all->peak_rss_bytes == 300 * MB);
     assert_true(all->peak_total_bytes == 180 * MB);
+    assert_int_equal(all->peak_processes, 3);
+    assert_int_equal(part->peak_processes, 2);
     assert_true(all->peak_unique_bytes == (60 + 20 + 20 + 40) * MB);
     assert_true(all->rss_bytes == 60 * MB);
     assert_true(part->peak_total_bytes == 80 * MB);

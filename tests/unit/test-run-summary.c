@@ -52,6 +52,7 @@ static int set_up(void **state _unused_)
         .peak_rss_bytes = 100 * MB,
         .peak_total_bytes = 250 * MB,
         .peak_unique_bytes = 150 * MB,
+        .peak_processes = 2,
         .samples = 7,
     };
     return 0;
@@ -111,6 +112,8 @@ static void test_figures_come_from_the_ledger(void **state _unused_)
     assert_near(summary.started_at, 1000, 1e-6);
     assert_near(summary.profile.wall_seconds, 10, 1e-6);
     assert_int_equal(summary.profile.processes, 3);
+    assert_int_equal(summary.profile.peak_processes, 2);
+    assert_int_equal(summary.profile.exit_count, 3);
     assert_int_equal(summary.profile.num_samples, 7);
     assert_cpu(3, 1, EXACT);
     assert_memory(100, 250, 150);
@@ -118,6 +121,7 @@ static void test_figures_come_from_the_ledger(void **state _unused_)
     assert_int_equal(summary.profile.exactness.peak_rss_mb, EXACT);
     assert_int_equal(summary.profile.exactness.peak_total_mb, SAMPLED);
     assert_int_equal(summary.profile.exactness.peak_unique_mb, SAMPLED);
+    assert_int_equal(summary.profile.exactness.peak_processes, SAMPLED);
 }
 
 static void test_reaped_time_is_a_lower_bound(void **state _unused_)
@@ -140,6 +144,9 @@ static void test_without_samples_wait4_remains(void **state _unused_)
     assert_cpu(3, 1, LOWER_BOUND);
     assert_memory(64, 64, 64);
     assert_int_equal(summary.profile.num_samples, 0);
+    assert_int_equal(summary.profile.peak_processes, INT_UNKNOWN);
+    assert_int_equal(summary.profile.exactness.peak_processes, EXACTNESS_UNKNOWN);
+    assert_int_equal(summary.profile.exit_count, INT_UNKNOWN);
     assert_int_equal(summary.profile.exactness.processes, LOWER_BOUND);
     assert_int_equal(summary.profile.exactness.peak_rss_mb, LOWER_BOUND);
     assert_int_equal(summary.profile.exactness.peak_total_mb, LOWER_BOUND);
@@ -160,6 +167,8 @@ static void test_sums_of_a_single_process_are_its_own(void **state _unused_)
     usage.peak_total_bytes = 80 * MB; /* sampled before its peak */
     make();
     assert_memory(100, 100, 100);
+    assert_int_equal(summary.profile.peak_processes, 1);
+    assert_int_equal(summary.profile.exactness.peak_processes, EXACT);
     assert_int_equal(summary.profile.exactness.peak_total_mb, EXACT);
     assert_int_equal(summary.profile.exactness.peak_unique_mb, EXACT);
 }

@@ -398,7 +398,7 @@ static void test_lost_run(void **state)
 
     live_many(store, 5000, 5000, "true", 0);
     sqlite3 *handle = fixture_sqlite(fixture);
-    run_sql(handle, "UPDATE jobs SET processes = NULL, exit_count = 7");
+    run_sql(handle, "UPDATE jobs SET process_spawn_count = NULL, exit_count = 7");
     sqlite3_close(handle);
     assert_int_equal(store_close(store), 0); /* without a reported end */
     struct job job = find_job(fixture, RUN, &arena);
