@@ -145,6 +145,10 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "left_running_count: %lld is more than the %lld processes that there were",
                     (long long)profile->left_running_count, (long long)profile->processes);
+    else if (int_is_known(profile->processes) && profile->peak_processes > profile->processes)
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "peak_processes: %lld is more than the %lld processes that there were",
+                    (long long)profile->peak_processes, (long long)profile->processes);
     else
         return true;
     return false;

@@ -134,7 +134,8 @@ void rpc_param_describe(const struct rpc_param *param, struct text *out)
 
 /* ---- documentation ---- */
 
-static void append_param(const struct rpc_param *param, struct text *out)
+/* `older_name`: a second name of the parameter, or NULL. */
+static void append_param(const struct rpc_param *param, const char *older_name, struct text *out)
 {
     text_printf(out, "| `%s` | ", param->name);
     rpc_param_describe(param, out);
@@ -142,19 +143,31 @@ static void append_param(const struct rpc_param *param, struct text *out)
         text_append_string(out, "; default ");
         append_number(out, param->fallback);
     }
-    text_printf(out, " | %s | %s |\n", param->is_required ? "yes" : "", param->meaning);
+    text_printf(out, " | %s | %s", param->is_required ? "yes" : "", param->meaning);
+    if (older_name)
+        text_printf(out, "; older name: `%s`", older_name);
+    text_append_string(out, " |\n");
 }
 
-static void append_alias(const struct rpc_alias *alias, const struct record *record,
-                         struct text *out)
+/* Appends one row for all entries of the name. Returns the last one. */
+static const struct rpc_alias *append_alias(const struct rpc_alias *alias,
+                                            const struct record *record, struct text *out)
 {
+    const char *name = alias->name;
     size_t offset;
     struct rpc_param param = rpc_param_of_field(rpc_alias_field(alias, record, &offset));
 
-    text_printf(out, "| `%s` | ", alias->name);
+    text_printf(out, "| `%s` | ", name);
     rpc_param_describe(&param, out);
-    text_printf(out, " |  | another name of `%s%s%s` |\n", alias->outer ? alias->outer : "",
-                alias->outer ? "." : "", alias->field);
+    text_append_string(out, " |  | older name of");
+    for (bool is_first = true;; alias++, is_first = false) {
+        text_printf(out, "%s `%s%s%s`", is_first ? "" : ",", alias->outer ? alias->outer : "",
+                    alias->outer ? "." : "", alias->field);
+        if (!alias[1].name || strcmp(alias[1].name, name) != 0)
+            break;
+    }
+    text_append_string(out, " |\n");
+    return alias;
 }
 
 static void append_method(const struct rpc_method *method, struct text *out)
@@ -166,14 +179,14 @@ static void append_method(const struct rpc_method *method, struct text *out)
         text_append_string(out, "| parameter | allowed | required | meaning |\n"
                                 "| --- | --- | --- | --- |\n");
     for (size_t i = 0; i < method->param_count; i++)
-        append_param(&method->params[i], out);
+        append_param(&method->params[i], NULL, out);
     for (size_t i = 0; record && i < record->field_count; i++) {
         struct rpc_param param = rpc_param_of_field(&record->fields[i]);
         if (record->fields[i].is_reported)
-            append_param(&param, out);
+            append_param(&param, record->fields[i].alias, out);
     }
     for (const struct rpc_alias *alias = method->aliases; alias && alias->name; alias++)
-        append_alias(alias, record, out);
+        alias = append_alias(alias, record, out);
     text_printf(out, "%sResult: %s.\n", method->param_count ? "\n" : "", method->result);
 }
 

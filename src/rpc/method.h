@@ -83,8 +83,8 @@ struct rpc_method {
     rpc_handler_fn handler;
 };
 
-/* A parameter that sets a field of the method's record under another name. Several entries of one
- * name set several fields. */
+/* A parameter that sets a field of the method's record under an older name. Consecutive entries of
+ * one name set several fields. */
 struct rpc_alias {
     const char *name;  /* NULL ends the list */
     const char *outer; /* the field is in this inner record; NULL: in the record itself */

@@ -257,7 +257,6 @@ static int fill_anomalies(const struct run_facts *facts, struct arena *arena,
 static void fill_processes(const struct run_facts *facts, struct job_profile *profile)
 {
     profile->processes = (int64_t)facts->processes;
-    profile->unique_pid_count = profile->processes; /* reused pids are rare */
     profile->exactness.processes = facts->saw_every_process ? EXACT : LOWER_BOUND;
     if (facts->saw_every_process && facts->processes == 1) {
         profile->peak_processes = 1;
@@ -265,7 +264,9 @@ static void fill_processes(const struct run_facts *facts, struct job_profile *pr
     } else if (facts->usage && int_is_known(facts->usage->peak_processes)) {
         profile->peak_processes = facts->usage->peak_processes;
         profile->exactness.peak_processes = SAMPLED;
+        profile->processes = MAX(profile->processes, profile->peak_processes);
     }
+    profile->unique_pid_count = profile->processes; /* reused pids are rare */
 }
 
 static void fill_profile(const struct run_facts *facts, struct job_profile *profile)

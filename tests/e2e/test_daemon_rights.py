@@ -455,6 +455,7 @@ class Secrets(RightsTestCase):
                                   ("system_seconds", 1e7, {"user_seconds": 1}),
                                   ("cpu_seconds", 1e7, {"user_seconds": 1}),
                                   ("left_running", 100, {"processes": 99}),
+                                  ("peak_processes", 100, {"processes": 99}),
                                   ("ended_at", time.time() + 1000, {})):
             with self.subTest(name=name):
                 answer = self.one.request("job.finish", job_id="own", outcome="success",

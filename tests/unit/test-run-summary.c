@@ -152,6 +152,15 @@ static void test_without_samples_wait4_remains(void **state _unused_)
     assert_int_equal(summary.profile.exactness.peak_total_mb, LOWER_BOUND);
 }
 
+static void test_processes_that_no_event_reported(void **state _unused_)
+{
+    facts.saw_every_process = false;
+    usage.peak_processes = 5;
+    make();
+    assert_int_equal(summary.profile.processes, 5);
+    assert_int_equal(summary.profile.exactness.processes, LOWER_BOUND);
+}
+
 static void test_rounded_or_missing_figures_are_lower_bounds(void **state _unused_)
 {
     usage.cpu_is_rounded = true;
@@ -324,6 +333,7 @@ int main(void)
         TEST(test_figures_come_from_the_ledger),
         TEST(test_reaped_time_is_a_lower_bound),
         TEST(test_without_samples_wait4_remains),
+        TEST(test_processes_that_no_event_reported),
         TEST(test_rounded_or_missing_figures_are_lower_bounds),
         TEST(test_sums_of_a_single_process_are_its_own),
         TEST(test_sums_are_at_least_the_largest_process),
