@@ -18,6 +18,9 @@ struct command_option {
     const char *instead;  /* not an option: the error suggests this; NULL: an option */
 };
 
+/* Follows the sentence of a repeatable option. */
+#define OPTION_IS_REPEATABLE "May be repeated."
+
 #define ARGUMENTS_MAX_OPTIONS 32
 
 struct arguments {
