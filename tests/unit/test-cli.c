@@ -201,10 +201,10 @@ static void test_selection_of_events(void **state _unused_)
     assert_false(follow_matches(&follow, &exit));
 
     follow = (struct follow_options){.filter = EVENT_FILTER_ALL};
-    follow.filter.event_type = EVENT_EXIT;
+    follow.filter.event_types = EVENT_TYPE_BIT(EVENT_EXIT) | EVENT_TYPE_BIT(EVENT_OOM);
     assert_true(follow_matches(&follow, &exit));
     assert_false(follow_matches(&follow, &job) || follow_matches(&follow, &gap));
-    follow.filter.event_type = EVENT_KILL;
+    follow.filter.event_types = EVENT_TYPE_BIT(EVENT_KILL) | EVENT_TYPE_BIT(EVENT_OOM);
     assert_false(follow_matches(&follow, &exit));
 
     follow = (struct follow_options){.filter = EVENT_FILTER_ALL};
