@@ -1,6 +1,6 @@
 /* Generates the parts of the documentation that come from tables in the code. Such a part is
- * between
- * `<!-- generated: NAME -->` and `<!-- end -->`.
+ * between `<!-- generated: NAME -->` and `<!-- end -->`, or `; generated: NAME` and `; end` in a
+ * man page.
  *
  *     generate               rewrites the files of the working directory
  *     generate --check DIR   reports as TAP whether the files of DIR are up to date */
@@ -13,6 +13,8 @@
 #include "base/cleanup.h"
 #include "base/fd-io.h"
 #include "base/text.h"
+#include "cli/commands.h"
+#include "cli/man-page.h"
 #include "config/config.h"
 #include "daemon/methods.h"
 #include "model/analysis.h"
@@ -62,7 +64,7 @@ static void append_record(const struct record *record, struct text *out)
     }
 }
 
-static void append_fields(struct text *out)
+static void append_fields(const struct command *command _unused_, struct text *out)
 {
     static const struct record *const records[] = {
         &process_metric_record,
@@ -122,7 +124,7 @@ static void append_column(const struct column *column, struct text *out)
         text_printf(out, "| `%s` | generated | the same as `%s` |\n", field->name, column->name);
 }
 
-static void append_tables(struct text *out)
+static void append_tables(const struct command *command _unused_, struct text *out)
 {
     static struct schema schema;
     size_t count;
@@ -142,37 +144,56 @@ static void append_tables(struct text *out)
     }
 }
 
-static void append_methods(struct text *out)
+static void append_methods(const struct command *command _unused_, struct text *out)
 {
     rpc_methods_markdown(&daemon_methods, out);
 }
 
-static const struct part {
+static void append_keys(const struct command *command _unused_, struct text *out)
+{
+    config_schema_markdown(out);
+}
+
+struct part {
     const char *file;
     const char *name;
-    void (*append)(struct text *out);
-} parts[] = {
+    void (*append)(const struct command *command, struct text *out);
+};
+
+static const struct part parts[] = {
     {"FIELDS.md", "fields", append_fields},
-    {"CONFIGURATION.md", "keys", config_schema_markdown},
+    {"CONFIGURATION.md", "keys", append_keys},
     {"SCHEMA.md", "tables", append_tables},
     {"RPC.md", "methods", append_methods},
+    {"man/sonde.1.scd", "verbs", man_page_verbs},
+    {"man/sonde.1.scd", "options", man_page_common_options},
+};
+
+/* The parts of a verb's page, whose file name contains the verb. */
+static const struct part page_parts[] = {
+    {NULL, "name", man_page_name},
+    {NULL, "synopsis", man_page_synopsis},
+    {NULL, "options", man_page_options},
 };
 
 /* Appends the document to `out` with its generated part replaced. Returns 0, -EBADMSG if the
  * markers are missing, or -ENOMEM. */
-static int update_document(const char *document, const struct part *part, struct text *out)
+static int update_document(const char *document, const struct part *part,
+                           const struct command *command, struct text *out)
 {
+    bool is_markdown = strstr(part->file, ".md");
+    const char *closing = is_markdown ? "<!-- end -->" : "; end\n";
     char opening[64];
-    static const char closing[] = "<!-- end -->";
 
-    snprintf(opening, sizeof(opening), "<!-- generated: %s -->\n", part->name);
+    snprintf(opening, sizeof(opening),
+             is_markdown ? "<!-- generated: %s -->\n" : "; generated: %s\n", part->name);
     const char *start = strstr(document, opening);
     const char *end = start ? strstr(start, closing) : NULL;
     if (!end)
         return -EBADMSG;
     start += strlen(opening);
     text_append(out, document, (size_t)(start - document));
-    part->append(out);
+    part->append(command, out);
     text_append_string(out, end);
     return text_error(out);
 }
@@ -183,32 +204,61 @@ static int write_document(int dir_fd, const char *file, const struct text *text)
     return fd < 0 ? -errno : fd_write_all(fd, text->bytes, text->length);
 }
 
-/* Checks or rewrites one document. Returns whether it is up to date now. */
-static bool process_part(int dir_fd, const struct part *part, bool only_check)
+struct generator {
+    int dir_fd; /* of docs */
+    bool only_check;
+    size_t count, failed;
+};
+
+/* Checks or rewrites one part. Returns whether it is up to date now. */
+static bool process_part(const struct generator *generator, const struct part *part,
+                         const struct command *command)
 {
     static char document[DOCUMENT_MAX_BYTES];
     _cleanup_text_ struct text updated = {0};
 
-    if (fd_read_file(dir_fd, part->file, document, sizeof(document)) < 0 ||
-        update_document(document, part, &updated) < 0)
+    if (fd_read_file(generator->dir_fd, part->file, document, sizeof(document)) < 0 ||
+        update_document(document, part, command, &updated) < 0)
         return false;
-    if (only_check)
+    if (generator->only_check)
         return strcmp(document, text_string(&updated)) == 0;
-    return write_document(dir_fd, part->file, &updated) == 0;
+    return write_document(generator->dir_fd, part->file, &updated) == 0;
+}
+
+static void report_part(struct generator *generator, const struct part *part,
+                        const struct command *command)
+{
+    bool is_good = process_part(generator, part, command);
+
+    generator->failed += !is_good;
+    printf("%sok %zu - %s: %s is up to date (else: make docs)\n", is_good ? "" : "not ",
+           ++generator->count, part->file, part->name);
+}
+
+static void report_page(struct generator *generator, const struct command *command)
+{
+    char file[64];
+
+    snprintf(file, sizeof(file), "man/sonde-%s.1.scd", command->name);
+    for (size_t i = 0; i < ARRAY_SIZE(page_parts); i++) {
+        struct part part = page_parts[i];
+        part.file = file;
+        report_part(generator, &part, command);
+    }
 }
 
 int main(int argc, char **argv)
 {
-    bool only_check = argc > 2 && strcmp(argv[1], "--check") == 0;
-    _cleanup_close_ int dir_fd = open(only_check ? argv[2] : ".", O_RDONLY | O_DIRECTORY);
-    int failed = 0;
+    struct generator generator = {.only_check = argc > 2 && strcmp(argv[1], "--check") == 0};
+    _cleanup_close_ int dir_fd =
+        open(generator.only_check ? argv[2] : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    printf("1..%zu\n", ARRAY_SIZE(parts));
-    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-        bool is_good = process_part(dir_fd, &parts[i], only_check);
-        failed += !is_good;
-        printf("%sok %zu - %s is up to date (else: make docs)\n", is_good ? "" : "not ", i + 1,
-               parts[i].file);
-    }
-    return failed != 0;
+    generator.dir_fd = dir_fd;
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        report_part(&generator, &parts[i], NULL);
+    for (size_t i = 0; i < command_count; i++)
+        if (!commands[i]->has_no_page)
+            report_page(&generator, commands[i]);
+    printf("1..%zu\n", generator.count);
+    return generator.failed != 0;
 }

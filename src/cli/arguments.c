@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/utf8.h"
 
 /* getopt returns an option as its index in the table plus this, which is above all characters. */
 #define INDEX_BASE 256
@@ -54,6 +55,22 @@ static const struct command_option *find_option(const struct parser *parser, int
     return NULL;
 }
 
+/* Reports a letter of `word`, which may be one of several (`-qx`) and longer than a byte. */
+static int report_unknown_letter(const struct parser *parser, const char *word, int letter)
+{
+    const char *at = strchr(word + 1, letter);
+    size_t length = strlen(at);
+    uint32_t character;
+    size_t bytes = MAX(utf8_decode(at, length, &character), (size_t)1);
+
+    if (at == word + 1 && length == bytes)
+        snprintf(parser->error, parser->error_size, "unknown option '%s'", word);
+    else
+        snprintf(parser->error, parser->error_size, "unknown option '-%.*s' in '%s'", (int)bytes,
+                 at, SHOWN(word));
+    return -EINVAL;
+}
+
 /* `word` is the argument that contains the option, `letter` is 0 for a long one. */
 static int report_unknown(const struct parser *parser, const char *word, int letter)
 {
@@ -69,7 +86,7 @@ static int report_unknown(const struct parser *parser, const char *word, int let
         snprintf(parser->error, parser->error_size, "unknown option '%.*s'; did you mean '--%s'?",
                  (int)MIN(strcspn(word, "="), 120UL), word, near.name);
     else if (letter)
-        snprintf(parser->error, parser->error_size, "unknown option '-%c'", letter);
+        return report_unknown_letter(parser, word, letter);
     else
         snprintf(parser->error, parser->error_size, "unknown option '%.*s'",
                  (int)MIN(strcspn(word, "="), 120UL), word);
@@ -83,7 +100,8 @@ static int report_missing(const struct parser *parser, const struct command_opti
     return -EINVAL;
 }
 
-/* getopt accepts abbreviations, which would change their meaning with a new option. */
+/* getopt accepts unambiguous abbreviations. sonde refuses them: a new option would make some of
+ * them ambiguous, and break the scripts that use them. */
 static bool is_abbreviated(const struct command_option *option, const char *word)
 {
     const char *name = word + 2;
@@ -96,6 +114,16 @@ static bool is_abbreviated(const struct command_option *option, const char *word
             strncmp(option->old_name, name, length) != 0);
 }
 
+/* For an abbreviation, and for a name that only has a replacement. */
+static int report_other_name(const struct parser *parser, const struct command_option *option,
+                             const char *word)
+{
+    snprintf(parser->error, parser->error_size, "unknown option '%.*s'; did you mean '%s%s'?",
+             (int)strcspn(word, "="), word, option->instead ? "" : "--",
+             option->instead ? option->instead : option->name);
+    return -EINVAL;
+}
+
 /* Handles what getopt_long() returned for the option in `word`. `last` is the argument that
  * getopt read last. */
 static int add_option(const struct parser *parser, int code, const char *word, const char *last,
@@ -106,13 +134,8 @@ static int add_option(const struct parser *parser, int code, const char *word, c
 
     if (!option)
         return report_unknown(parser, word, optopt);
-    if (is_abbreviated(option, word))
-        return report_unknown(parser, word, 0);
-    if (option->instead) {
-        snprintf(parser->error, parser->error_size, "unknown option '--%s'; did you mean '%s'?",
-                 option->name, option->instead);
-        return -EINVAL;
-    }
+    if (option->instead || is_abbreviated(option, word))
+        return report_other_name(parser, option, word);
     /* `--job -- CMD`: the value was forgotten. */
     if (code == ':' || (option->argument && optarg == last && strcmp(last, "--") == 0))
         return report_missing(parser, option);
@@ -121,7 +144,8 @@ static int add_option(const struct parser *parser, int code, const char *word, c
         return -EINVAL;
     }
     if (arguments->given_count == ARGUMENTS_MAX_OPTIONS) {
-        snprintf(parser->error, parser->error_size, "too many options");
+        snprintf(parser->error, parser->error_size, "too many options; at most %d are allowed",
+                 ARGUMENTS_MAX_OPTIONS);
         return -EINVAL;
     }
     arguments->given[arguments->given_count].name = option->name;
@@ -185,5 +209,16 @@ const char *arguments_value(const struct arguments *arguments, const char *name)
     for (size_t i = arguments->given_count; i > 0; i--)
         if (strcmp(arguments->given[i - 1].name, name) == 0)
             return arguments->given[i - 1].value;
+    return NULL;
+}
+
+const char *arguments_next_value(const struct arguments *arguments, const char *name,
+                                 size_t *position)
+{
+    while (*position < arguments->given_count) {
+        size_t i = (*position)++;
+        if (strcmp(arguments->given[i].name, name) == 0)
+            return arguments->given[i].value;
+    }
     return NULL;
 }

@@ -10,11 +10,16 @@
 struct command_option {
     const char *name;     /* without the dashes */
     char short_name;      /* 0: none */
-    const char *argument; /* name of its value, for the help; NULL: a flag */
-    const char *help;
+    const char *argument; /* name of its value, for help and man page; NULL: a flag */
+    const char *help;     /* one sentence, for both */
+    const char *more;     /* further sentences for the man page; NULL: none */
+    bool is_repeatable;   /* each value counts; of other options, the last value counts */
     const char *old_name; /* an older spelling, accepted but not shown; NULL: none */
     const char *instead;  /* not an option: the error suggests this; NULL: an option */
 };
+
+/* Follows the sentence of a repeatable option. */
+#define OPTION_IS_REPEATABLE "May be repeated."
 
 #define ARGUMENTS_MAX_OPTIONS 32
 
@@ -30,8 +35,9 @@ struct arguments {
 };
 
 /* Parses `argv` with getopt_long(); argv[0] is the verb. Options may stand anywhere before `--`, or
- * with `stops_at_word` only before the first word. An option may be repeated. Returns 0, or -EINVAL
- * with the reason in `error`. Moves the words to the front of `argv`, which the caller owns;
+ * with `stops_at_word` only before the first word. Any option may be given again, so that the
+ * options of an alias can be overridden. Abbreviations are refused. Returns 0, or -EINVAL with the
+ * reason in `error`. Moves the words to the front of `argv`, which the caller owns;
  * *ret points into it. */
 int arguments_parse(int argc, char **argv, const struct command_option *options, size_t count,
                     bool stops_at_word, struct arguments *ret, char *error, size_t error_size);
@@ -46,5 +52,8 @@ const char *word_show(char buffer[static WORD_SHOWN_BYTES + sizeof("...")], cons
 
 /* The last value given for the option; NULL if it was not given or is a flag. */
 const char *arguments_value(const struct arguments *arguments, const char *name);
+/* Returns the values of a repeatable option in their order, then NULL. `*position` begins at 0. */
+const char *arguments_next_value(const struct arguments *arguments, const char *name,
+                                 size_t *position);
 /* Whether the option was given. */
 bool arguments_has(const struct arguments *arguments, const char *name);

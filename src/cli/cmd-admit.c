@@ -109,10 +109,17 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"type", 't', "TYPE", "Consider the needs of earlier runs of this type."},
-    {"wait", 'w', NULL, "Wait until a job may start."},
-    {"timeout", 0, "TIME", "With --wait, wait at most TIME, such as 30s or 5m."},
-    {"json", 0, NULL, "Print the answer as JSON."},
+    {"type", 't', "TYPE", "Also consider what earlier runs of this type needed.",
+     .more = "They count only if there are enough of them."},
+    {"wait", 'w', NULL, "Wait until a job may start.",
+     .more =
+         "sonde asks again until the answer is yes. Each answer states the delay until the next "
+         "request; it is at least 1 s and at most 60 s. The reason for waiting is printed once, "
+         "on standard error. Ctrl-C stops waiting."},
+    {"timeout", 0, "TIME", "With --wait, wait at most TIME, such as 30s, 5m or 2h30m."},
+    {"json", 0, NULL, "Print the answer as one JSON object.",
+     .more = "It has `allowed` (true or false), `delay_seconds` (when to ask again), `level` (the "
+             "pressure, or null) and `reason` (text, or null)."},
 };
 
 const struct command command_admit = {

@@ -80,7 +80,7 @@ static int run(const struct command_context *context, struct arguments *argument
 
 static const struct command_option options[] = {
     {"type", 't', "TYPE", "Analyze the runs of one type only, and store no patterns."},
-    {"json", 0, NULL, "Print an Analysis as JSON."},
+    {"json", 0, NULL, "Print an Analysis as one JSON object.", .more = "Unknown values are null."},
 };
 
 const struct command command_analyze = {

@@ -124,14 +124,14 @@ static int run_config(const struct command_context *context, struct arguments *a
 }
 
 static const struct command_option options[] = {
-    {.name = "json", .help = "Print JSON."},
+    {"json", 0, NULL, "Print the result as one JSON object."},
 };
 
 const struct command command_config = {
     .name = "config",
     .summary = "Check a configuration, or show the active one.",
     .usage = "config check [--json] [FILE]\n"
-             "       sonde config show [--json]",
+             "config show [--json]",
     .details =
         "check reads FILE, or else the file that sonde would use, and reports every error with\n"
         "file, line and column; the exit status is then 2.\n"

@@ -87,7 +87,7 @@ static int run(const struct command_context *context, struct arguments *argument
 const struct command command_daemon = {
     .name = "daemon",
     .summary = "Monitor all processes and record all jobs, in the foreground.",
-    .usage = "daemon [OPTIONS]",
+    .usage = "daemon [--config FILE] [--state-dir DIR] [--socket PATH]",
     .details =
         "Takes a snapshot every profiler.interval_seconds, stores the processes that\n"
         "profiler.scope selects, detects anomalies, and answers requests on the socket\n"

@@ -92,14 +92,14 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"json", 0, NULL, "Print a RunDiff as JSON."},
+    {"json", 0, NULL, "Print a RunDiff as one JSON object.", .more = "Unknown values are null."},
 };
 
 const struct command command_diff = {
     .name = "diff",
     .summary = "Compare two runs.",
     .usage = "diff RUN RUN [--json]\n"
-             "       sonde diff JOB [--json]",
+             "diff JOB [--json]",
     .details =
         "RUN is JOB (its latest run), JOB~1 (the one before) or a run_id. JOB alone compares its\n"
         "latest run with the one before. ≥ marks a lower bound, ~ the largest sampled value.\n"

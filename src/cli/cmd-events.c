@@ -45,8 +45,9 @@ static int read_filter(const struct arguments *arguments, double now, struct eve
 
     int status = option_span(&command_events, arguments, now, &ret->since, &ret->until);
     if (status == 0)
-        status = option_enum(&command_events, arguments, "type",
-                             record_find(&process_event_record, "event_type"), &ret->event_type);
+        status =
+            option_enum_set(&command_events, arguments, "type",
+                            record_find(&process_event_record, "event_type"), &ret->event_types);
     if (status == 0)
         status = read_pid(arguments, &ret->pid);
     if (status || follows_from_now(arguments))
@@ -139,11 +140,21 @@ static const struct command_option options[] = {
     {"job", 'j', "JOB", "Show one run: JOB (the latest), JOB~1 (the one before) or a run_id."},
     {"since", 's', "TIME", "Show events at TIME or later."},
     {"until", 'u', "TIME", "Show events at TIME or before."},
-    {"type", 't', "TYPE", "Show one type: spawn, exec, exit, signal, kill or oom."},
+    {"type", 't', "TYPE", "Show one type: spawn, exec, exit, signal, kill or oom.",
+     .is_repeatable = true, .more = "Events of any of the given types are shown."},
     {"pid", 'p', "PID", "Show events of one process id."},
-    {"limit", 'n', "N", "Show the latest N (default 50; with --follow 10)."},
-    {"follow", 'f', NULL, "Continue with new events as they happen; needs the daemon."},
-    {"json", 0, NULL, "Print a JSON array of ProcessEvent objects; with --follow one per line."},
+    {"limit", 'n', "N", "Show the latest N (default 50; with --follow 10).",
+     .more = "With --follow, N is the number of stored events to show first: 10 by default, or all "
+             "with --since; 0 shows only new events."},
+    {"follow", 'f', NULL, "Continue with new events as they happen; needs the daemon.",
+     .more = "See sonde-daemon(1). --job is then the id of a job, which need not exist yet, or a "
+             "run_id. With --type, only process events are shown."},
+    {"json", 0, NULL, "Print a JSON array of ProcessEvent; with --follow, one object per line.",
+     .more = "The array is [] if there are no events. Unknown values are null. An object with a "
+             "`count` stands for that many events, from `first_timestamp` to `timestamp`. With "
+             "--follow, each line has `event` (such as process.exit or job.finished), `timestamp`, "
+             "`job_id`, `sheet_num` and `data` (a ProcessEvent, Anomaly, Gap, Job or "
+             "JobProgress)."},
 };
 
 const struct command command_events = {

@@ -86,11 +86,13 @@ static const struct command_option options[] = {
     {"since", 's', "TIME", "List jobs that were running at TIME or later."},
     {"until", 'u', "TIME", "List jobs that started at TIME or before."},
     {"outcome", 'o', "OUTCOME",
-     "List jobs by outcome: running, success, failure (or failed), unknown."},
+     "List jobs by outcome: running, success, failure (or failed), unknown.",
+     .more = "For `success`, `succeeded` is accepted, too."},
     {"job", 'j', "ID", "List the runs of one job."},
     {"type", 't', "TYPE", "List the runs of one type."},
     {"limit", 'n', "N", "List the latest N (default 20)."},
-    {"json", 0, NULL, "Print a JSON array of Job objects; an empty one is not an error."},
+    {"json", 0, NULL, "Print a JSON array of Job objects; an empty one is not an error.",
+     .more = "Unknown values are null."},
 };
 
 const struct command command_jobs = {

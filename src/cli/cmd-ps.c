@@ -123,7 +123,8 @@ static const struct command_option options[] = {
     {"all", 'a', NULL, "Show every process, not only those of profiler.scope."},
     {"tree", 't', NULL, "Show children below their parents."},
     {"instant", 0, NULL, "Take one reading only: no wait, no CPU percentages."},
-    {"json", 0, NULL, "Print a SystemSnapshot as JSON."},
+    {"json", 0, NULL, "Print a SystemSnapshot as one JSON object.",
+     .more = "Unknown values are null."},
 };
 
 const struct command command_ps = {

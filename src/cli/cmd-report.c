@@ -100,14 +100,16 @@ static int run(const struct command_context *context, struct arguments *argument
 static const struct command_option options[] = {
     {"since", 's', "TIME", "Report on the whole machine, from TIME."},
     {"until", 'u', "TIME", "With --since, report until TIME (default: now)."},
-    {"json", 0, NULL, "Print a JobReport or MachineReport as JSON."},
+    {"json", 0, NULL, "Print a JobReport or a MachineReport as one JSON object.",
+     .more = "Unknown values are null. Unlike the text, `syscall_hotspots` also contains system "
+             "calls that only wait, such as wait4 and futex."},
 };
 
 const struct command command_report = {
     .name = "report",
     .summary = "Report how a job ended and why, and what it used.",
     .usage = "report [JOB] [--json]\n"
-             "       sonde report --since TIME [--until TIME] [--json]",
+             "report --since TIME [--until TIME] [--json]",
     .details =
         "JOB is a job (its latest run), JOB~1 (the run before) or a run_id. Without JOB, the\n"
         "latest run of all jobs is reported. A running job is reported with its figures so far.\n"

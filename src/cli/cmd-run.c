@@ -403,18 +403,49 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"job", 'j', "ID", "Name the job (default: program name and four hex digits)."},
-    {"type", 't', "TYPE", "Set the type, which groups similar runs (default: from the command)."},
-    {"step", 0, "N", "Record the run as step N of the job.", .old_name = "sheet"},
-    {"interval", 'i', "TIME", "Sample every TIME, 10ms to 1h (default 100ms)."},
-    {"admit", 'a', NULL, "Wait until the job may start (see `sonde admit`)."},
-    {"exact", 'x', NULL, "Start the command only once the kernel collector is ready."},
-    {"syscalls", 0, NULL, "Count every system call, its time and its errors (see sonde-run(1))."},
-    {"wait", 'w', NULL, "Also wait for processes that the command leaves running."},
-    {"summary", 's', "FILE", "Write the summary to FILE as one JSON object (-: stdout)."},
-    {"no-store", 0, NULL, "Do not store this run."},
+    {"job", 'j', "ID", "Name the job (default: program name and four hex digits).",
+     .more = "The default is such as make-7f3a. A job may run again later under the same name. If "
+             "a job of that name is still running, the new one is named ID-2 (ID-3, ...); sonde "
+             "prints this name and uses it in the summary."},
+    {"type", 't', "TYPE", "Set the type, which groups similar runs (default: from the command).",
+     .more = "The default is the program's name, its first argument that is not an option, and the "
+             "base name of the working directory: `make test @parser`."},
+    {"step", 0, "N", "Record the run as step N of the job.", .old_name = "sheet",
+     .more = "N is 0 or more. sonde stores the step with its own start, end, outcome and figures."},
+    {"interval", 'i', "TIME", "Sample every TIME, 10ms to 1h (default 100ms).",
+     .more = "CPU time and the peak of the largest process do not depend on it."},
+    {"admit", 'a', NULL, "Wait until the job may start, like `sonde admit --wait`.",
+     .more = "The job may start when there is room for a job of its type. sonde prints the reason "
+             "for waiting once. Ctrl-C stops waiting without starting CMD (130). See "
+             "sonde-admit(1)."},
+    {"exact", 'x', NULL, "Start CMD only once the kernel collector is loaded.",
+     .more = "This takes up to a tenth of a second. From the first process on, the kernel then "
+             "reports each spawn, exec and exit, and each signal with its sender. Exits contain "
+             "the CPU time and the peak memory of the process. Without --exact, sonde loads the "
+             "collector after CMD has run for 100 ms. Until then, the process connector reports "
+             "spawns and exits, and wait4(2) reports CPU time. If the collector cannot be loaded, "
+             "sonde prints the reason and does not start CMD (125). See THE KERNEL COLLECTOR."},
+    {"syscalls", 0, NULL, "Count every system call, its time and its errors.",
+     .more = "The names and counts are those of `strace -c -w -f`. For a program that only makes "
+             "system calls, this takes two and a half times the CPU; strace takes a hundred times. "
+             "The summary, the report and the exit event of each process show the counts. Like "
+             "--exact, this option waits for the kernel collector and does not start CMD (125) "
+             "without it. A call counts when it returns, so `exit_group` and a call in which a "
+             "process is killed do not count. During such a run, every call on the machine costs a "
+             "quarter of a microsecond more.\n\n"
+             "Without this option, sonde samples in which system calls the job's threads are, if "
+             "the kernel collector is loaded. It reports shares of time, marked as sampled, at no "
+             "cost for the job."},
+    {"wait", 'w', NULL, "Also wait for processes that CMD leaves running.",
+     .more = "Wall time then includes them. Ctrl-C or SIGTERM after the end of CMD stops waiting."},
+    {"summary", 's', "FILE", "Write the summary to FILE as one JSON object (-: stdout).",
+     .more = "A new file has mode 0600. Unlike the text, `syscall_hotspots` also contains system "
+             "calls that only wait. sonde opens the file before CMD starts and writes it after CMD "
+             "has ended. It never follows a symbolic link in a directory that others can write."},
+    {"no-store", 0, NULL, "Do not store this run.",
+     .more = "sonde opens and creates no file and does not contact a daemon."},
     {"json", 0, NULL, NULL, .instead = "--summary -"},
-    {"quiet", 'q', NULL, "Print no summary."},
+    {"quiet", 'q', NULL, "Print no summary.", .more = "Errors are still printed."},
 };
 
 const struct command command_run = {

@@ -60,7 +60,8 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"json", 0, NULL, "Print a DaemonStatus as JSON."},
+    {"json", 0, NULL, "Print a DaemonStatus as one JSON object.",
+     .more = "Unknown values are null."},
 };
 
 const struct command command_status = {

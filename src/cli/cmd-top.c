@@ -197,22 +197,32 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"history", 'H', "TIME", "Replay stored data from TIME (1h, 14:00, \"2 hours ago\")."},
-    {"job", 'j', "JOB", "Show one job: JOB, a run_id, with --history also JOB~1."},
-    {"interval", 'i', "TIME", "Refresh every TIME (default 2s)."},
-    {"readonly", 'r', NULL, "Disable sending signals."},
-    {"no-unicode", 0, NULL, "Draw in ASCII, as in a locale that is not UTF-8."},
-    {"json", 0, NULL, "Print a SystemSnapshot per line instead of the screen."},
+    {"history", 'H', "TIME", "Replay stored data from TIME (1h, 14:00, \"2 hours ago\").",
+     .more = "1h means an hour ago, and 14:00 the latest such time; yesterday, \"2026-11-16 "
+             "14:00\" and Unix seconds are accepted, too. At its end, the replay continues with "
+             "newly stored data."},
+    {"job", 'j', "JOB", "Show one job: JOB, a run_id, with --history also JOB~1.",
+     .more = "JOB~1 is the run before the latest; the replay begins where the run began."},
+    {"interval", 'i', "TIME", "Refresh every TIME, such as 500ms (default 2s).",
+     .more = "If the daemon takes snapshots less often, sonde requests more; the daemon stores "
+             "them like its others."},
+    {"readonly", 'r', NULL, "Do not send signals."},
+    {"no-unicode", 0, NULL, "Draw in ASCII; the default if the locale is not UTF-8."},
+    {"json", 0, NULL, "Print a SystemSnapshot per line instead of the screen.",
+     .more = "With --history, all of them are printed without a pause. Unknown values are null."},
     {"limit", 'n', "N", "With --json, end after N lines."},
-    {"trace", 't', "PID", "Print the system calls of a process tree instead."},
+    {"trace", 't', "PID", "Print the system calls of a process tree instead.",
+     .more = "strace(1) traces the process and its descendants until Ctrl-C or until the process "
+             "ends. This slows the process down; it continues afterwards. It works only for your "
+             "own processes, or as root; `profiler.strace_full_on_demand: false` forbids it."},
     {"output", 'o', "FILE", "With --trace, write to FILE."},
 };
 
 const struct command command_top = {
     .name = "top",
     .summary = "Show jobs and processes on a screen, live or replayed.",
-    .usage = "top [--history TIME] [--job JOB] [--interval TIME] [--readonly]\n"
-             "       sonde top --trace PID [-o FILE]",
+    .usage = "top [OPTIONS]\n"
+             "top --trace PID [-o FILE]",
     .details =
         "Shows jobs with their steps and processes, events and anomalies, from the daemon or,\n"
         "without one, from its own samples. F1 or ? lists the keys. With --history, Z pauses,\n"

@@ -16,14 +16,15 @@ static int run(const struct command_context *context _unused_, struct arguments 
 }
 
 static const struct command_option options[] = {
-    {"json", 0, NULL, "Print JSON."},
+    {"json", 0, NULL, "Print one JSON object."},
 };
 
 const struct command command_version = {
     .name = "version",
-    .summary = "Show the version.",
+    .summary = "Show the version, as `sonde --version` and `sonde -V` do.",
     .usage = "version [--json]",
     .options = options,
     .option_count = ARRAY_SIZE(options),
+    .has_no_page = true,
     .run = run,
 };

@@ -18,11 +18,12 @@ struct command_context {
 
 struct command {
     const char *name;
-    const char *summary; /* one line, for the list of verbs */
-    const char *usage;   /* after "sonde " */
+    const char *summary; /* one sentence, for the list of verbs */
+    const char *usage;   /* after "sonde "; one line for each form */
     const char *details; /* more help, ends in a newline; may be NULL */
     const struct command_option *options;
     size_t option_count;
+    bool has_no_page;   /* sonde(1) describes the verb */
     bool stops_at_word; /* the first word and all after it belong to another command */
     int usage_status;   /* exit status for wrong usage; 0: EXIT_USAGE */
     int (*run)(const struct command_context *context, struct arguments *arguments);

@@ -54,8 +54,9 @@ bool follow_matches(const struct follow_options *options, const struct event_lin
 {
     if (options->job && !job_is_named(options->job, line->job_id, event_line_run_id(line)))
         return false;
-    if (options->filter.event_type && (line->kind != EVENT_LINE_PROCESS ||
-                                       line->process.event_type != options->filter.event_type))
+    if (options->filter.event_types &&
+        (line->kind != EVENT_LINE_PROCESS ||
+         !(options->filter.event_types & EVENT_TYPE_BIT(line->process.event_type))))
         return false;
     return !int_is_known(options->filter.pid) || event_line_pid(line) == options->filter.pid;
 }

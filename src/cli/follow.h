@@ -10,7 +10,7 @@ struct follow_options {
     const struct command *command;
     const struct command_context *context;
     const char *job;            /* a job_id or a run_id; NULL: any */
-    struct event_filter filter; /* only since, event_type, pid and limit (0: none) are used */
+    struct event_filter filter; /* only since, event_types, pid and limit (0: none) are used */
     bool as_json;               /* print JSON envelopes, one per line */
 };
 

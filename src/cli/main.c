@@ -8,28 +8,15 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "base/thread.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/output.h"
-
-static const struct command *const commands[] = {
-    &command_run,    &command_top,    &command_ps,      &command_jobs,     &command_report,
-    &command_events, &command_diff,   &command_analyze, &command_estimate, &command_admit,
-    &command_daemon, &command_status, &command_config,  &command_version,
-};
-
-static const struct command_option common_options[] = {
-    {"config", 0, "FILE", "Read the configuration from FILE."},
-    {"state-dir", 0, "DIR", "Keep state in DIR (or SONDE_STATE_DIR)."},
-    {"socket", 0, "PATH", "Connect to the daemon at PATH (or SONDE_SOCKET)."},
-    {"help", 'h', NULL, "Show this help."},
-};
 
 /* ---- help ---- */
 
 static void print_overview(FILE *into)
 {
     fputs("sonde: a job-aware resource profiler\n\nusage: sonde VERB [OPTIONS]\n\n", into);
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+    for (size_t i = 0; i < command_count; i++)
         fprintf(into, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n'sonde VERB --help' describes a verb and its options.\n", into);
 }
@@ -44,7 +31,21 @@ static void format_options(const struct command_option *options, size_t count, s
             snprintf(letter, sizeof(letter), "-%c, ", options[i].short_name);
         snprintf(left, sizeof(left), "%s--%s%s%s", letter, options[i].name,
                  options[i].argument ? " " : "", options[i].argument ? options[i].argument : "");
-        text_printf(out, "  %-26s %s\n", left, options[i].help);
+        text_printf(out, "  %-26s %s%s\n", left, options[i].help,
+                    options[i].is_repeatable ? " " OPTION_IS_REPEATABLE : "");
+    }
+}
+
+/* Each line of `usage` is one form. */
+static void format_usage(const char *usage, struct text *out)
+{
+    const char *begin = "usage: sonde ";
+
+    for (;; usage += strcspn(usage, "\n") + 1, begin = "       sonde ") {
+        size_t length = strcspn(usage, "\n");
+        text_printf(out, "%s%.*s\n", begin, (int)length, usage);
+        if (!usage[length])
+            return;
     }
 }
 
@@ -52,24 +53,17 @@ static int print_help(const struct command *command)
 {
     _cleanup_text_ struct text out = {0};
 
-    text_printf(&out, "usage: sonde %s\n\n%s\n", command->usage, command->summary);
+    format_usage(command->usage, &out);
+    text_printf(&out, "\n%s\n", command->summary);
     if (command->details)
         text_printf(&out, "\n%s", command->details);
     text_append_string(&out, "\nOptions:\n");
     format_options(command->options, command->option_count, &out);
-    format_options(common_options, ARRAY_SIZE(common_options), &out);
+    format_options(common_options, common_option_count, &out);
     return output_text(command, &out);
 }
 
 /* ---- dispatch ---- */
-
-static const struct command *find_command(const char *name)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
-}
 
 static int run_command(const struct command *command, int argc, char **argv)
 {
@@ -79,13 +73,13 @@ static int run_command(const struct command *command, int argc, char **argv)
 
     if (command->option_count)
         memcpy(options, command->options, command->option_count * sizeof(*options));
-    memcpy(options + command->option_count, common_options, sizeof(common_options));
-    if (arguments_parse(argc, argv, options, command->option_count + ARRAY_SIZE(common_options),
+    memcpy(options + command->option_count, common_options, common_option_count * sizeof(*options));
+    if (arguments_parse(argc, argv, options, command->option_count + common_option_count,
                         command->stops_at_word, &arguments, error, sizeof(error)) < 0)
         return command_misused(command, "%s", error);
     if (arguments_has(&arguments, "help"))
         return print_help(command);
-    for (size_t i = 0; i < ARRAY_SIZE(common_options); i++) {
+    for (size_t i = 0; i < common_option_count; i++) {
         const char *value = arguments_value(&arguments, common_options[i].name);
         if (value && !*value) /* most likely from a variable that is not set */
             return command_misused(command,
@@ -109,7 +103,7 @@ static int report_unknown_verb(const char *name)
         return EXIT_USAGE;
     }
 
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+    for (size_t i = 0; i < command_count; i++)
         suggestion_consider(&near, name, strlen(name), commands[i]->name,
                             strlen(commands[i]->name));
     if (near.name)
@@ -122,7 +116,7 @@ static int report_unknown_verb(const char *name)
 /* `name` NULL: the overview. */
 static int show_help(const char *name)
 {
-    const struct command *command = name ? find_command(name) : NULL;
+    const struct command *command = name ? commands_find(name) : NULL;
 
     if (name && !command && strcmp(name, "help") != 0)
         return report_unknown_verb(name);
@@ -168,7 +162,7 @@ int main(int argc, char **argv)
         return show_help(argc > 2 ? argv[2] : NULL);
     bool wants_version = strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0;
     const char *name = wants_version ? "version" : argv[1];
-    const struct command *command = find_command(name);
+    const struct command *command = commands_find(name);
     if (!command)
         return report_unknown_verb(name);
 

@@ -85,14 +85,11 @@ static const char *find_canonical(const char *text)
     return text;
 }
 
-int option_enum(const struct command *command, const struct arguments *arguments, const char *name,
-                const struct field *field, int *ret)
+static int read_enum(const struct command *command, const char *name, const char *text,
+                     const struct field *field, int *ret)
 {
     _cleanup_text_ struct text problem = {0};
-    const char *text = arguments_value(arguments, name);
 
-    if (!text)
-        return 0;
     text_append_string(&problem, "is not one of");
     for (int i = 1; i < (int)field->name_count; i++) {
         if (strcmp(field->names[i], find_canonical(text)) == 0) {
@@ -102,4 +99,29 @@ int option_enum(const struct command *command, const struct arguments *arguments
         text_printf(&problem, "%s %s", i > 1 ? "," : "", field->names[i]);
     }
     return option_invalid(command, name, text, text_string(&problem));
+}
+
+int option_enum(const struct command *command, const struct arguments *arguments, const char *name,
+                const struct field *field, int *ret)
+{
+    const char *text = arguments_value(arguments, name);
+    return text ? read_enum(command, name, text, field, ret) : 0;
+}
+
+int option_enum_set(const struct command *command, const struct arguments *arguments,
+                    const char *name, const struct field *field, unsigned *ret)
+{
+    size_t position = 0;
+    unsigned set = 0;
+    int status = 0, value;
+
+    for (const char *text;
+         status == 0 && (text = arguments_next_value(arguments, name, &position));) {
+        status = read_enum(command, name, text, field, &value);
+        if (status == 0)
+            set |= 1U << (unsigned)value;
+    }
+    if (status == 0 && set)
+        *ret = set;
+    return status;
 }

@@ -27,3 +27,6 @@ int option_limit(const struct command *command, const struct arguments *argument
 /* A name of an enumeration, as in JSON. For outcomes, "failed" and "succeeded" are accepted too. */
 int option_enum(const struct command *command, const struct arguments *arguments, const char *name,
                 const struct field *field, int *ret);
+/* The names of all values of a repeatable option, as a set of bits `1 << enumerator`. */
+int option_enum_set(const struct command *command, const struct arguments *arguments,
+                    const char *name, const struct field *field, unsigned *ret);

@@ -308,6 +308,28 @@ static void write_jobs_params(const struct job_filter *filter, struct text *out)
     json_write_end_object(&json);
 }
 
+/* Writes one type as `type`, which daemons of version 0.1.0 know, and several as `types`. */
+static void write_event_types(struct json_writer *json, unsigned types)
+{
+    const struct field *field = record_find(&process_event_record, "event_type");
+    bool is_list = types & (types - 1);
+
+    if (is_list) {
+        json_write_key(json, "types");
+        json_write_begin_array(json);
+    }
+    for (int type = EVENT_SPAWN; type <= EVENT_OOM; type++) {
+        if (!(types & EVENT_TYPE_BIT(type)))
+            continue;
+        if (is_list)
+            json_write_string(json, field_enum_name(field, type));
+        else
+            params_write_text(json, "type", field_enum_name(field, type));
+    }
+    if (is_list)
+        json_write_end_array(json);
+}
+
 static void write_events_params(const char *job, const struct event_filter *filter,
                                 struct text *out)
 {
@@ -317,9 +339,7 @@ static void write_events_params(const char *job, const struct event_filter *filt
     params_write_real(&json, "since", filter->since);
     params_write_real(&json, "until", filter->until);
     params_write_text(&json, "job", job);
-    params_write_text(
-        &json, "type",
-        field_enum_name(record_find(&process_event_record, "event_type"), filter->event_type));
+    write_event_types(&json, filter->event_types);
     params_write_int(&json, "pid", filter->pid);
     if (filter->only_notable)
         params_write_true(&json, "notable");

@@ -14,6 +14,9 @@ enum event_type {
     EVENT_OOM,
 };
 
+/* A type in a set of types. */
+#define EVENT_TYPE_BIT(type) (1U << (unsigned)(type))
+
 extern const char *const event_type_names[];
 
 struct process_event {

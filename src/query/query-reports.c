@@ -48,7 +48,7 @@ static int read_each_kind(struct store_reader *reader, const char *run_id, struc
         return -ENOMEM;
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         struct process_event_list some = {0};
-        filter.event_type = (int)kinds[i];
+        filter.event_types = EVENT_TYPE_BIT(kinds[i]);
         int r = store_read_events(reader, &filter, arena, &some);
         if (r < 0)
             return r;
@@ -244,7 +244,7 @@ static int read_oom_kills(struct store_reader *reader, struct arena *arena,
 
     filter.since = report->since;
     filter.until = report->until;
-    filter.event_type = EVENT_OOM;
+    filter.event_types = EVENT_TYPE_BIT(EVENT_OOM);
     filter.limit = MACHINE_OOM_KILLS_MAX;
     return store_read_events(reader, &filter, arena, &report->oom_kills);
 }

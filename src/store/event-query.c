@@ -26,6 +26,23 @@ static int read_event(void *context, sqlite3_stmt *row, struct arena *arena, voi
     return r < 0 ? r : row_read_columns(&reader->schema->event, row, 3, arena, event);
 }
 
+/* The names come from the field table, so that the SQL can contain them. */
+static void add_types(struct query_builder *query, const struct column *column, const char *table,
+                      unsigned types)
+{
+    const char *before = "";
+
+    if (!types)
+        return;
+    text_printf(&query->sql, " AND %s.%s IN (", table, column->name);
+    for (int type = EVENT_SPAWN; type <= EVENT_OOM; type++)
+        if (types & EVENT_TYPE_BIT(type)) {
+            text_printf(&query->sql, "%s'%s'", before, field_enum_name(column->field, type));
+            before = ", ";
+        }
+    text_append_char(&query->sql, ')');
+}
+
 static int read_single_events(struct event_reader *reader, const struct event_filter *filter,
                               struct arena *arena, struct any_list *ret)
 {
@@ -43,8 +60,7 @@ static int read_single_events(struct event_reader *reader, const struct event_fi
                    filter->until);
     query_add_int(&query, " AND v.pid = ?", filter->pid);
     query_add_int(&query, " AND v.run IN (SELECT id FROM jobs WHERE uid = ?)", filter->uid);
-    query_add_text(&query, " AND v.event_type = ?",
-                   field_enum_name(type->field, filter->event_type));
+    add_types(&query, type, "v", filter->event_types);
     if (filter->only_notable)
         text_append_string(&query.sql, " AND " EVENT_IS_NOTABLE("v."));
     text_append_string(&query.sql, " ORDER BY v.timestamp DESC, v.id DESC");
@@ -121,8 +137,7 @@ static int read_folded_events(struct event_reader *reader, const struct event_fi
     query_add_number(&query, " AND f.minute <= ?", minute_of(filter->until));
     query_add_number(&query, " AND f.first <= ?", column_round(time, filter->until));
     query_add_int(&query, " AND f.run IN (SELECT id FROM jobs WHERE uid = ?)", filter->uid);
-    query_add_text(&query, " AND f.event_type = ?",
-                   field_enum_name(type->field, filter->event_type));
+    add_types(&query, type, "f", filter->event_types);
     if (filter->only_notable)
         text_append_string(&query.sql, " AND " FOLD_IS_NOTABLE("f."));
     text_append_string(&query.sql, " GROUP BY f.run, f.program, f.event_type, f.code"

@@ -232,16 +232,16 @@ int store_read_orphaned(struct store_reader *reader, const char *host, const cha
                         struct arena *arena, struct orphaned_run_list *ret);
 
 struct event_filter {
-    double since;       /* inclusive; REAL_UNKNOWN: no limit */
-    double until;       /* the same */
-    const char *run_id; /* NULL: any */
-    const char *job_id; /* all runs of this job; NULL: any */
-    int64_t pid;        /* INT_UNKNOWN: any */
-    int event_type;     /* enum event_type; 0: any */
-    bool only_notable;  /* signals, kills, OOM kills and exits with a status other than 0 */
-    bool only_folded;   /* only events that were folded during storms */
-    int64_t uid;        /* events of runs of this user; INT_UNKNOWN: all, also those of no run */
-    size_t limit;       /* only the latest; 0: all */
+    double since;         /* inclusive; REAL_UNKNOWN: no limit */
+    double until;         /* the same */
+    const char *run_id;   /* NULL: any */
+    const char *job_id;   /* all runs of this job; NULL: any */
+    int64_t pid;          /* INT_UNKNOWN: any */
+    unsigned event_types; /* a set of EVENT_TYPE_BIT(); 0: any */
+    bool only_notable;    /* signals, kills, OOM kills and exits with a status other than 0 */
+    bool only_folded;     /* only events that were folded during storms */
+    int64_t uid;          /* events of runs of this user; INT_UNKNOWN: all, also those of no run */
+    size_t limit;         /* only the latest; 0: all */
 };
 
 #define EVENT_FILTER_ALL                                                                           \

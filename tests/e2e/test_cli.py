@@ -155,6 +155,20 @@ class Forms(harness.TestCase):
         self.assertEqual([tuple(row) for row in self.stored(
             "SELECT sheet_num FROM sheets ORDER BY sheet_num")], [(3,), (4,)])
 
+    def test_repeated_option(self):
+        """events --type may be repeated; of other options, the last value counts."""
+        self.run_sonde("run", "-q", "--job", "a", "--job", "b", "--", "true")
+        self.assertEqual([job["job_id"] for job in json.loads(self.run_sonde("jobs", "--json").stdout)],
+                         ["b"])
+        for types in ({"exit"}, {"spawn", "exit"}, {"spawn", "oom"}):
+            words = [f"--type={name}" for name in types]
+            found = json.loads(self.run_sonde("events", "--json", *words).stdout)
+            self.assertEqual({event["event_type"] for event in found}, types & {"spawn", "exit"})
+        self.assertIn("May be repeated", self.run_sonde("events", "--help").stdout.decode())
+        result = self.run_sonde("events", "-texit", "-t", "wait", "-tkill")
+        self.assertEqual((result.status, result.stderr), (2, "sonde: events: --type: 'wait' is not "
+                         "one of spawn, exec, exit, signal, kill, oom (see 'sonde events --help')\n"))
+
     def test_outcome_failed_and_relative_times(self):
         self.run_sonde("run", "-q", "--job", "bad", "false")
         self.run_sonde("run", "-q", "--job", "good", "true")

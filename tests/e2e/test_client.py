@@ -471,6 +471,20 @@ class Follow(ClientTestCase):
         asked = next(params for name, params in daemon.asked if name == "events.list")
         self.assertEqual(asked, {"job": "nightly", "type": "kill", "pid": 1004, "limit": 10})
 
+    def test_several_types(self):
+        daemon = self.serve(daemon__monitor__stream={}, events__list=[], daemon__events=[event(1)])
+        process = self.follow("-tkill", "--type=oom", "-t", "kill")
+        for news in (envelope("process.exit", event(4)), envelope("job.started", job()),
+                     envelope("process.kill", event(3, event_type="kill", details="first")),
+                     envelope("process.oom", event(4, event_type="oom", details="second"))):
+            daemon.publish(news)
+        lines = self.read_lines(process, 2)
+        self.assertIn("first", lines[0])
+        self.assertIn("second", lines[1])
+        self.end(process)
+        asked = next(params for name, params in daemon.asked if name == "events.list")
+        self.assertEqual(asked, {"types": ["kill", "oom"], "limit": 10})
+
     def test_events_that_the_client_drops(self):
         """More events arrive before an answer than the client keeps: it reports how many it lost."""
         def flood(_):

@@ -1,146 +1,12 @@
 #include "unit.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "cli/arguments.h"
 #include "cli/follow.h"
 #include "detect/admission.h"
 #include "report/process-table.h"
-
-/* ---- arguments ---- */
-
-static const struct command_option options[] = {
-    {"job", 'j', "ID", ""},
-    {"wait", 'w', NULL, ""},
-    {"interval", 0, "TIME", ""},
-    {"step", 0, "N", "", .old_name = "sheet"},
-    {"json", 0, NULL, NULL, .instead = "--summary -"},
-};
-
-static char error[256];
-
-static int parse(struct arguments *arguments, bool stops_at_word, char **argv)
-{
-    int argc = 0;
-    while (argv[argc])
-        argc++;
-    return arguments_parse(argc, argv, options, ARRAY_SIZE(options), stops_at_word, arguments,
-                           error, sizeof(error));
-}
-
-#define ARGV(...) ((char *[]){W("verb"), __VA_ARGS__, NULL})
-/* String literals are const, argv is not. */
-#define W(text) ((char[]){text})
-
-static void test_options_and_arguments(void **state _unused_)
-{
-    struct arguments arguments;
-
-    assert_int_equal(parse(&arguments, false, ARGV(W("a"), W("--job=x"), W("b"), W("-w"))), 0);
-    assert_int_equal(arguments.count, 2);
-    assert_string_equal(arguments.words[1], "b");
-    assert_null(arguments.words[2]);
-    assert_string_equal(arguments_value(&arguments, "job"), "x");
-    assert_true(arguments_has(&arguments, "wait"));
-    assert_false(arguments_has(&arguments, "interval"));
-
-    assert_int_equal(parse(&arguments, false, ARGV(W("-j"), W("1"), W("--job"), W("2"))), 0);
-    assert_string_equal(arguments_value(&arguments, "job"), "2"); /* the last wins */
-    assert_int_equal(parse(&arguments, false, ARGV(W("--"), W("--job"))), 0);
-    assert_string_equal(arguments.words[0], "--job");
-    assert_int_equal(parse(&arguments, false, ARGV(W("-"))), 0);
-    assert_int_equal(arguments.count, 1);
-}
-
-static void test_option_of_another_verb(void **state _unused_)
-{
-    struct arguments arguments;
-
-    assert_int_equal(parse(&arguments, false, ARGV(W("--json"))), -EINVAL);
-    assert_string_equal(error, "unknown option '--json'; did you mean '--summary -'?");
-    assert_int_equal(parse(&arguments, false, ARGV(W("--jsn"))), -EINVAL);
-    assert_string_equal(error, "unknown option '--jsn'");
-}
-
-static void test_long_words_are_cut(void **state _unused_)
-{
-    char word[1000] = "";
-
-    assert_string_equal(SHOWN("short"), "short");
-    memset(word, 'x', 60);
-    assert_string_equal(SHOWN(word), word);
-    strcpy(word + 59, "\u00e9 and more"); /* not cut within a character */
-    assert_int_equal(strlen(SHOWN(word)), 62);
-    assert_string_equal(SHOWN(word) + 59, "...");
-}
-
-static void test_options_of_the_command(void **state _unused_)
-{
-    struct arguments arguments;
-
-    assert_int_equal(parse(&arguments, true, ARGV(W("-w"), W("make"), W("--job"), W("-j8"))), 0);
-    assert_int_equal(arguments.count, 3);
-    assert_string_equal(arguments.words[2], "-j8");
-    assert_false(arguments_has(&arguments, "job"));
-    assert_int_equal(parse(&arguments, true, ARGV(W("--"), W("-w"), W("--"))), 0);
-    assert_int_equal(arguments.count, 2);
-    assert_string_equal(arguments.words[1], "--");
-}
-
-static void test_familiar_forms(void **state _unused_)
-{
-    struct arguments arguments;
-
-    assert_int_equal(parse(&arguments, false, ARGV(W("-jnightly"), W("--step"), W("3"))), 0);
-    assert_string_equal(arguments_value(&arguments, "job"), "nightly");
-    assert_string_equal(arguments_value(&arguments, "step"), "3");
-    assert_int_equal(parse(&arguments, true, ARGV(W("-wjx"), W("--sheet=4"), W("a"), W("-w"))), 0);
-    assert_true(arguments_has(&arguments, "wait"));
-    assert_string_equal(arguments_value(&arguments, "job"), "x");
-    assert_string_equal(arguments_value(&arguments, "step"), "4");
-    assert_int_equal(arguments.count, 2);
-    assert_int_equal(arguments.before_dashes, 2);
-    assert_int_equal(parse(&arguments, false, ARGV(W("a"), W("-w"), W("--"), W("b"), W("-j"))), 0);
-    assert_int_equal(arguments.count, 3);
-    assert_int_equal(arguments.before_dashes, 1);
-    assert_string_equal(arguments.words[1], "b");
-    assert_string_equal(arguments.words[2], "-j");
-    assert_int_equal(parse(&arguments, false, ARGV(W("--job=--"))), 0);
-    assert_string_equal(arguments_value(&arguments, "job"), "--");
-}
-
-static void assert_wrong_usage(char **argv, const char *reason)
-{
-    struct arguments arguments;
-    assert_int_equal(parse(&arguments, false, argv), -EINVAL);
-    assert_string_equal(error, reason);
-}
-
-static void test_wrong_usage(void **state _unused_)
-{
-    assert_wrong_usage(ARGV(W("--intervall=3")),
-                       "unknown option '--intervall'; did you mean '--interval'?");
-    assert_wrong_usage(ARGV(W("--zzz")), "unknown option '--zzz'");
-    assert_wrong_usage(ARGV(W("-x")), "unknown option '-x'");
-    assert_wrong_usage(ARGV(W("--interva=3")),
-                       "unknown option '--interva'; did you mean '--interval'?");
-    assert_wrong_usage(ARGV(W("-wx")), "unknown option '-x'");
-    assert_wrong_usage(ARGV(W("-interval")),
-                       "unknown option '-interval'; did you mean '--interval'?");
-    assert_wrong_usage(ARGV(W("-j")), "option '--job' needs a value (ID)");
-    assert_wrong_usage(ARGV(W("--job"), W("--"), W("x")), "option '--job' needs a value (ID)");
-    assert_wrong_usage(ARGV(W("--job")), "option '--job' needs a value (ID)");
-    assert_wrong_usage(ARGV(W("--wait=1")), "option '--wait' takes no value");
-
-    char *many[ARGUMENTS_MAX_OPTIONS + 3] = {W("verb")}, word[] = "--wait";
-    for (size_t i = 1; i <= ARGUMENTS_MAX_OPTIONS + 1; i++)
-        many[i] = word;
-    assert_wrong_usage(many, "too many options");
-}
 
 /* ---- the table ---- */
 
@@ -335,10 +201,10 @@ static void test_selection_of_events(void **state _unused_)
     assert_false(follow_matches(&follow, &exit));
 
     follow = (struct follow_options){.filter = EVENT_FILTER_ALL};
-    follow.filter.event_type = EVENT_EXIT;
+    follow.filter.event_types = EVENT_TYPE_BIT(EVENT_EXIT) | EVENT_TYPE_BIT(EVENT_OOM);
     assert_true(follow_matches(&follow, &exit));
     assert_false(follow_matches(&follow, &job) || follow_matches(&follow, &gap));
-    follow.filter.event_type = EVENT_KILL;
+    follow.filter.event_types = EVENT_TYPE_BIT(EVENT_KILL) | EVENT_TYPE_BIT(EVENT_OOM);
     assert_false(follow_matches(&follow, &exit));
 
     follow = (struct follow_options){.filter = EVENT_FILTER_ALL};
@@ -352,12 +218,6 @@ static void test_selection_of_events(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options_and_arguments),
-        cmocka_unit_test(test_option_of_another_verb),
-        cmocka_unit_test(test_long_words_are_cut),
-        cmocka_unit_test(test_options_of_the_command),
-        cmocka_unit_test(test_familiar_forms),
-        cmocka_unit_test(test_wrong_usage),
         cmocka_unit_test(test_table_by_use),
         cmocka_unit_test(test_table_as_tree),
         cmocka_unit_test(test_deep_tree_fits_the_terminal),

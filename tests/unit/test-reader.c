@@ -72,6 +72,11 @@ static void note_asked(struct scene *scene, const struct rpc_request *request)
         else if (param->type == RPC_ENUM)
             length +=
                 (size_t)snprintf(at, size, " %s=%s", param->name, param->names[value->enumerator]);
+        else if (param->type == RPC_TEXTS)
+            for (size_t k = 0; k < value->texts.count; k++)
+                length +=
+                    (size_t)snprintf(scene->asked + length, sizeof(scene->asked) - length, "%s%s%s",
+                                     k ? "," : " ", k ? "" : "types=", value->texts.items[k]);
         else if (param->type == RPC_REAL)
             length += (size_t)snprintf(at, size, " %s=%.3f", param->name, value->real);
         else if (param->type == RPC_BOOL)
@@ -191,13 +196,17 @@ static void test_event_filters_are_sent(void **state)
     scene->jobs = "[{\"timestamp\":7,\"pid\":12,\"event_type\":\"kill\",\"signal_num\":9}]";
     filter.limit = 50;
     filter.pid = 12;
-    filter.event_type = EVENT_KILL;
+    filter.event_types = EVENT_TYPE_BIT(EVENT_KILL);
     filter.only_notable = true;
     assert_int_equal(reader_events(reader, "make~1", &filter, &scene->arena, &events), 0);
     assert_int_equal(events.count, 1);
     assert_int_equal(events.items[0].event_type, EVENT_KILL);
     assert_int_equal(events.items[0].exit_code, INT_UNKNOWN);
     assert_string_equal(scene->asked, "events.list job=make~1 type=kill pid=12 notable=1 limit=50");
+
+    filter.event_types = EVENT_TYPE_BIT(EVENT_KILL) | EVENT_TYPE_BIT(EVENT_OOM);
+    assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
+    assert_string_equal(scene->asked, "events.list types=kill,oom pid=12 notable=1 limit=50");
 
     /* Fields that are not sent are unknown. */
     filter.pid = 99999999999;

@@ -211,6 +211,13 @@ static void test_request_with_enumerations_and_lists(void **state _unused_)
 
     request = parse_one(CALL("events.list", "{\"type\":\"oom\"}"));
     assert_int_equal(rpc_enum(request, "type", -1), EVENT_OOM);
+    request = parse_one(CALL("events.list", "{\"types\":[\"oom\",\"kill\"]}"));
+    assert_int_equal(rpc_value(request, "types")->texts.count, 2);
+    request = parse_one(CALL("events.list", "{\"types\":[\"oom\",\"wait\"]}"));
+    assert_int_equal(request->error, RPC_INVALID_PARAMS);
+    assert_string_equal(request->error_text,
+                        "events.list: 'types[1]' \"wait\" is not one of spawn, "
+                        "exec, exit, signal, kill, oom");
     request = parse_one(CALL("job.list", "{\"outcome\":\"running\"}"));
     assert_int_equal(rpc_enum(request, "outcome", -1), OUTCOME_RUNNING);
 }

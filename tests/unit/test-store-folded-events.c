@@ -165,7 +165,7 @@ static void test_storm(void **state)
     assert_int_equal(job.profile.failed_exit_count, 0);
 
     filter.only_folded = true;
-    filter.event_type = EVENT_EXIT;
+    filter.event_types = EVENT_TYPE_BIT(EVENT_EXIT);
     all = read_all(fixture, &filter, &arena);
     assert_int_equal(all.count, 1);
     const struct process_event *exit = &all.items[0];
@@ -179,6 +179,10 @@ static void test_storm(void **state)
                 exit->timestamp > ended - 0.01);
     assert_string_equal(exit->run_id, RUN);
     assert_string_equal(exit->job_id, "storm");
+    filter.event_types |= EVENT_TYPE_BIT(EVENT_SPAWN);
+    all = read_all(fixture, &filter, &arena);
+    assert_true(count_of(&all, EVENT_EXIT, "true") && count_of(&all, EVENT_SPAWN, NULL));
+    assert_int_equal(count_of(&all, EVENT_EXEC, "true"), 0);
     arena_done(&arena);
     assert_int_equal(store_close(store), 0);
 }
@@ -268,7 +272,7 @@ static void test_unknown_figures(void **state)
         live(store, NULL, 0, REAL_UNKNOWN);
     flush(store);
     filter.only_folded = true;
-    filter.event_type = EVENT_EXIT;
+    filter.event_types = EVENT_TYPE_BIT(EVENT_EXIT);
     struct process_event_list all = read_all(fixture, &filter, &arena);
     assert_int_equal(all.count, 3);
     for (size_t i = 0; i < all.count; i++) {

@@ -170,7 +170,7 @@ static bool is_wanted(const struct process_event *event, const struct event_filt
            (!filter->run_id || (event->run_id && strcmp(event->run_id, filter->run_id) == 0)) &&
            (!filter->job_id || (event->job_id && strcmp(event->job_id, filter->job_id) == 0)) &&
            (!int_is_known(filter->pid) || event->pid == filter->pid) &&
-           (!filter->event_type || event->event_type == filter->event_type) &&
+           (!filter->event_types || (filter->event_types & EVENT_TYPE_BIT(event->event_type))) &&
            (!filter->only_notable || is_notable);
 }
 
@@ -215,7 +215,7 @@ static void test_events(void **state)
         assert_int_equal(store_write_tick(store, &tick), 0);
     }
     _cleanup_(store_reader_closep) struct store_reader *reader = fixture_reader(fixture);
-    struct event_filter filters[12];
+    struct event_filter filters[13];
     for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
         filters[i] = EVENT_FILTER_ALL;
     filters[1].limit = 17;
@@ -224,7 +224,7 @@ static void test_events(void **state)
     filters[4].run_id = world.runs[1].run_id;
     filters[5].job_id = world.runs[2].job_id;
     filters[6].pid = 4711;
-    filters[7].event_type = EVENT_EXEC;
+    filters[7].event_types = EVENT_TYPE_BIT(EVENT_EXEC);
     filters[8].only_notable = true;
     filters[9] = (struct event_filter){.since = events[50].timestamp,
                                        .until = events[350].timestamp,
@@ -236,6 +236,7 @@ static void test_events(void **state)
                                        .limit = 5};
     filters[10].run_id = "no such run";
     filters[11].since = world.now + 1;
+    filters[12].event_types = EVENT_TYPE_BIT(EVENT_SPAWN) | EVENT_TYPE_BIT(EVENT_OOM);
     for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
         check_events(reader, events, &filters[i]);
     assert_int_equal(store_close(store), 0);
