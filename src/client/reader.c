@@ -220,6 +220,11 @@ static int handle_error_reply(struct reader *reader, const char *method,
                   "the daemon at '%s' has another version and does not know '%s'; restart it",
                   place, method);
         return fall_back(reader, -EOPNOTSUPP);
+    case RPC_INVALID_PARAMS: /* the options were checked before: it does not know one of them */
+        set_error(reader, 0,
+                  "the daemon at '%s' refuses the request: %s; restart it if it is older", place,
+                  message);
+        return fall_back(reader, -EOPNOTSUPP);
     default:
         set_error(reader, 0, "the daemon at '%s' returned an error: %s", place, message);
         return fall_back(reader, -EIO);

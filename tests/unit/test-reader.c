@@ -276,6 +276,7 @@ static void test_database_instead_of_a_failing_daemon(void **state)
         const char *jobs, *words;
     } cases[] = {
         {RPC_METHOD_NOT_FOUND, NULL, "has another version"},
+        {RPC_INVALID_PARAMS, NULL, "refuses the request: words of the daemon; restart it"},
         {RPC_SHUTTING_DOWN, NULL, "words of the daemon"},
         {RPC_INTERNAL_ERROR, NULL, "words of the daemon"},
         {0, "[{\"job_id\":7}]", "cannot decode"},
