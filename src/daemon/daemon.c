@@ -143,26 +143,9 @@ static struct engine_settings make_settings(const struct config *config, const s
     };
 }
 
-/* Whether a change of the key takes effect only after a restart. */
-static bool needs_restart(const char *key)
-{
-    static const char *const keys[] = {"profiler.storage_path", "profiler.jsonl_path",
-                                       "profiler.jsonl_max_bytes", "profiler.collector",
-                                       "profiler.enabled"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    return false;
-}
-
-/* A changed key. Changes are collected first and reported after they are in force. */
-struct change {
-    const char *key, *from, *to;
-};
-
+/* Changes are collected first and reported after they are in force. */
 struct changes {
-    struct VEC(struct change) items;
+    struct VEC(struct config_change) items;
     struct arena arena;
     int error;
 };
@@ -173,38 +156,26 @@ static void changes_done(struct changes *changes)
     arena_done(&changes->arena);
 }
 
-static void note_change(void *context, const char *key, const char *from, const char *to)
+static void note_change(void *context, const struct config_change *change)
 {
     struct changes *changes = context;
-    struct change change = {.key = key,
-                            .from = arena_strdup(&changes->arena, from),
-                            .to = arena_strdup(&changes->arena, to)};
+    struct config_change copy = *change;
 
-    if (!change.from || !change.to || VEC_PUSH(&changes->items, change) < 0)
+    copy.from = arena_strdup(&changes->arena, change->from);
+    copy.to = arena_strdup(&changes->arena, change->to);
+    if (!copy.from || !copy.to || VEC_PUSH(&changes->items, copy) < 0)
         changes->error = -ENOMEM;
 }
 
 static void report_changes(const struct changes *changes, config_change_fn on_change, void *context)
 {
     for (size_t i = 0; i < changes->items.count; i++) {
-        const struct change *change = &changes->items.items[i];
-        log_fields(LOG_LEVEL_INFO,
-                   needs_restart(change->key) ? "changed, needs a restart" : "changed", "key",
-                   change->key, "from", change->from, "to", change->to, NULL);
+        const struct config_change *change = &changes->items.items[i];
+        log_fields(LOG_LEVEL_INFO, change->needs_restart ? "changed, needs a restart" : "changed",
+                   "key", change->key, "from", change->from, "to", change->to, NULL);
         if (on_change)
-            on_change(context, change->key, change->from, change->to);
+            on_change(context, change);
     }
-}
-
-/* Keeps the values that need a restart. Returns 0 or -ENOMEM. */
-static int keep_restart_values(const struct config *old, struct config *new)
-{
-    new->storage_path = arena_strdup(&new->arena, old->storage_path);
-    new->jsonl_path = arena_strdup(&new->arena, old->jsonl_path);
-    new->jsonl_max_bytes = old->jsonl_max_bytes;
-    new->collector = old->collector;
-    new->enabled = old->enabled;
-    return new->storage_path &&new->jsonl_path ? 0 : -ENOMEM;
 }
 
 static uint64_t analysis_interval_ms(const struct config *config)
@@ -246,7 +217,7 @@ static int change_config(struct daemon *daemon, struct config *config, struct ch
     if (r == 0)
         r = changes->error;
     if (r == 0)
-        r = keep_restart_values(daemon->config, config);
+        r = config_keep_restart_values(daemon->config, config);
     return r < 0 ? r : apply_config(daemon, config);
 }
 

@@ -132,17 +132,17 @@ static void handle_daemon_events(struct daemon *daemon, struct connection *conne
     json_write_end_array(&answer->json);
 }
 
-static void write_change(void *context, const char *key, const char *from, const char *to)
+static void write_change(void *context, const struct config_change *change)
 {
     struct json_writer *json = context;
 
     json_write_begin_object(json);
     json_write_key(json, "key");
-    json_write_string(json, key);
+    json_write_string(json, change->key);
     json_write_key(json, "from");
-    json_write_string(json, from);
+    json_write_string(json, change->from);
     json_write_key(json, "to");
-    json_write_string(json, to);
+    json_write_string(json, change->to);
     json_write_end_object(json);
 }
 
