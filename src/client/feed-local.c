@@ -114,17 +114,24 @@ static void on_alarm(void *context)
     alarm_set(local->alarm, FOREIGN_RUNS_EVERY_MSEC);
 }
 
-static int start_engine(struct local_feed *local)
+/* A viewer shows all processes and does not slow them down: it samples system calls, and neither
+ * counts nor traces them. */
+static struct engine_settings make_settings(const struct local_feed *local)
 {
     const struct feed_options *wanted = local->feed->options;
+    struct engine_settings settings = engine_settings_of(wanted->config, local->rules);
+
+    settings.interval_ns = wanted->interval_ns;
+    settings.scope = SCOPE_ALL;
+    settings.syscalls = SYSCALLS_CHOICE_AUTO;
+    settings.traces_members = false;
+    return settings;
+}
+
+static int start_engine(struct local_feed *local)
+{
     struct engine_options options = {
-        .settings = {.interval_ns = wanted->interval_ns,
-                     .scope = SCOPE_ALL,
-                     .anomaly = &wanted->config->anomaly,
-                     .limits = &wanted->config->limits,
-                     .rules = local->rules,
-                     .linger_ns = (uint64_t)(wanted->config->jobs.linger_seconds * 1e9),
-                     .gpus = wanted->config->gpu_enabled},
+        .settings = make_settings(local),
         .registry = local->registry,
         .wants_events = true,
         .flush_after_ms = FLUSH_AFTER_MS,

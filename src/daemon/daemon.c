@@ -128,21 +128,6 @@ static void on_store_notice(void *context _unused_, const char *text)
 
 /* ---- configuration ---- */
 
-static struct engine_settings make_settings(const struct config *config, const struct rules *rules)
-{
-    return (struct engine_settings){
-        .interval_ns = (uint64_t)(config->interval_seconds * 1e9),
-        .scope = config->scope,
-        .anomaly = &config->anomaly,
-        .limits = &config->limits,
-        .rules = rules,
-        .linger_ns = (uint64_t)(config->jobs.linger_seconds * 1e9),
-        .syscalls = config->syscalls,
-        .gpus = config->gpu_enabled,
-        .traces_members = config_traces_members(config),
-    };
-}
-
 /* Changes are collected first and reported after they are in force. */
 struct changes {
     struct VEC(struct config_change) items;
@@ -191,8 +176,8 @@ static int apply_config(struct daemon *daemon, struct config *config)
     int r = rules_new(&config->jobs.rules, &rules);
     if (r < 0)
         return r;
-    struct engine_settings old = make_settings(daemon->config, daemon->rules);
-    struct engine_settings new = make_settings(config, rules);
+    struct engine_settings old = engine_settings_of(daemon->config, daemon->rules);
+    struct engine_settings new = engine_settings_of(config, rules);
     r = engine_configure(daemon->engine, &new);
     if (r == 0 && (r = server_set_access(daemon->server, &config->daemon_access)) < 0)
         engine_configure(daemon->engine, &old);
@@ -412,7 +397,7 @@ static int start_engine(struct daemon *daemon)
     if (!daemon->kernel || !kernel_probe_has(daemon->kernel, KERNEL_PART_EVENTS))
         daemon->connector_error = connector_open(&connector);
     const struct engine_options options = {
-        .settings = make_settings(daemon->config, daemon->rules),
+        .settings = engine_settings_of(daemon->config, daemon->rules),
         .registry = daemon->registry,
         .connector = connector,
         .kernel = daemon->kernel,

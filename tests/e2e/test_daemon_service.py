@@ -362,8 +362,9 @@ class Reload(ServiceTestCase):
         changed = {change["key"] for change in sonde.rpc("daemon.reload")["changed"]}
         self.assertEqual(changed, {f"profiler.{key}" for key in values})
         for key in values:
-            self.await_log(sonde, f"changed{', needs a restart' if key in marked else ''} "
-                                  f".*profiler.{key} ")
+            self.await_log(sonde, f"key=profiler.{key} ")
+        logged = set(re.findall(r'"changed, needs a restart" key=profiler\.(\w+)', sonde.log_now))
+        self.assertEqual(logged, marked)
         status = sonde.rpc("daemon.status")
         self.assertEqual((status["database"], status["scope"]), (self.database, "all"))
         sonde.await_snapshots(2)
