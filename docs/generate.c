@@ -19,7 +19,7 @@
 #include "model/calibration.h"
 #include "model/daemon-status.h"
 #include "model/estimate.h"
-#include "model/event.h"
+#include "model/event-name.h"
 #include "model/gap.h"
 #include "model/job.h"
 #include "model/machine-use.h"
@@ -152,10 +152,9 @@ static const struct part {
     const char *name;
     void (*append)(struct text *out);
 } parts[] = {
-    {"FIELDS.md", "fields", append_fields},
-    {"CONFIGURATION.md", "keys", config_schema_markdown},
-    {"SCHEMA.md", "tables", append_tables},
-    {"RPC.md", "methods", append_methods},
+    {"FIELDS.md", "fields", append_fields},    {"CONFIGURATION.md", "keys", config_schema_markdown},
+    {"SCHEMA.md", "tables", append_tables},    {"RPC.md", "methods", append_methods},
+    {"RPC.md", "events", event_name_markdown},
 };
 
 /* Appends the document to `out` with its generated part replaced. Returns 0, -EBADMSG if the

@@ -27,19 +27,12 @@ struct local_feed {
     bool has_rates;      /* the second reading was taken */
 };
 
-static void send_process_event(struct local_feed *local, const struct process_event *event)
-{
-    _cleanup_(arena_done) struct arena arena = {0};
-    struct event_line line;
-
-    if (event_line_of_process(event, &arena, &line) == 0)
-        feed_send_event(local->feed, &line);
-}
-
 static void send_events(struct local_feed *local, const struct tick *tick)
 {
-    for (size_t i = 0; i < tick->events.count; i++)
-        send_process_event(local, &tick->events.items[i]);
+    for (size_t i = 0; i < tick->events.count; i++) {
+        const struct event_line line = event_line_of_process(&tick->events.items[i]);
+        feed_send_event(local->feed, &line);
+    }
     for (size_t i = 0; i < tick->gaps.count; i++) {
         struct event_line line = event_line_of_gap(&tick->gaps.items[i]);
         feed_send_event(local->feed, &line);
