@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "daemon/methods.h"
+#include "detect/admission-constants.h"
 #include "model/analysis.h"
 #include "model/calibration.h"
 #include "model/daemon-status.h"
@@ -152,8 +153,12 @@ static const struct part {
     const char *name;
     void (*append)(struct text *out);
 } parts[] = {
-    {"FIELDS.md", "fields", append_fields},    {"CONFIGURATION.md", "keys", config_schema_markdown},
-    {"SCHEMA.md", "tables", append_tables},    {"RPC.md", "methods", append_methods},
+    {"FIELDS.md", "fields", append_fields},
+    {"CONFIGURATION.md", "keys", config_schema_markdown},
+    {"SCHEMA.md", "tables", append_tables},
+    {"ANOMALIES.md", "pressure", pressure_markdown},
+    {"ANOMALIES.md", "admission", admission_markdown},
+    {"RPC.md", "methods", append_methods},
     {"RPC.md", "events", event_name_markdown},
 };
 

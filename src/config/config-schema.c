@@ -122,11 +122,13 @@ const struct config_key config_keys[] = {
 
     KEY("limits.max_memory_mb", limits.max_memory_mb, CONFIG_REAL, .fallback = "auto", .min = 512,
         .allows_auto = true,
-        .meaning = "memory in MB that all jobs together may use; `auto`: 80 % of what the machine "
-                   "and its cgroups allow"),
+        .meaning = "memory in MB that all jobs together may use; `auto`: " TEXT_OF(
+            LIMITS_AUTO_PCT) " % of what the machine "
+                             "and its cgroups allow"),
     KEY("limits.max_processes", limits.max_processes, CONFIG_INT, .fallback = "auto", .min = 5,
         .allows_auto = true,
-        .meaning = "processes that all jobs together may have; `auto`: 80 % of the pids limit"),
+        .meaning = "processes that all jobs together may have; `auto`: " TEXT_OF(
+            LIMITS_AUTO_PCT) " % of the pids limit"),
 
     KEY("daemon.access", daemon_access, CONFIG_ACCESS, .fallback = "owner",
         .meaning = "who may connect; the uid of a client decides what it may see"),

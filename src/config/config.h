@@ -29,6 +29,8 @@
  * MiB as bytes in 64 bits. */
 #define CONFIG_TIME_MAX_YEARS 100
 #define CONFIG_NUMBER_MAX     1e12
+/* What `auto` means for the limits of jobs: this part of what the machine allows. */
+#define LIMITS_AUTO_PCT 80
 
 enum scope {
     SCOPE_JOBS,
