@@ -17,11 +17,12 @@
 #include "cli/man-page.h"
 #include "config/config.h"
 #include "daemon/methods.h"
+#include "detect/admission-constants.h"
 #include "model/analysis.h"
 #include "model/calibration.h"
 #include "model/daemon-status.h"
 #include "model/estimate.h"
-#include "model/event.h"
+#include "model/event-name.h"
 #include "model/gap.h"
 #include "model/job.h"
 #include "model/machine-use.h"
@@ -64,7 +65,7 @@ static void append_record(const struct record *record, struct text *out)
     }
 }
 
-static void append_fields(const struct command *command _unused_, struct text *out)
+static void append_fields(struct text *out)
 {
     static const struct record *const records[] = {
         &process_metric_record,
@@ -124,7 +125,7 @@ static void append_column(const struct column *column, struct text *out)
         text_printf(out, "| `%s` | generated | the same as `%s` |\n", field->name, column->name);
 }
 
-static void append_tables(const struct command *command _unused_, struct text *out)
+static void append_tables(struct text *out)
 {
     static struct schema schema;
     size_t count;
@@ -144,40 +145,39 @@ static void append_tables(const struct command *command _unused_, struct text *o
     }
 }
 
-static void append_methods(const struct command *command _unused_, struct text *out)
+static void append_methods(struct text *out)
 {
     rpc_methods_markdown(&daemon_methods, out);
-}
-
-static void append_keys(const struct command *command _unused_, struct text *out)
-{
-    config_schema_markdown(out);
 }
 
 struct part {
     const char *file;
     const char *name;
-    void (*append)(const struct command *command, struct text *out);
+    void (*append)(struct text *out);
+    void (*append_page)(const struct command *command, struct text *out); /* if it is of a verb */
 };
 
 static const struct part parts[] = {
     {"FIELDS.md", "fields", append_fields},
-    {"CONFIGURATION.md", "keys", append_keys},
+    {"CONFIGURATION.md", "keys", config_schema_markdown},
     {"SCHEMA.md", "tables", append_tables},
+    {"ANOMALIES.md", "pressure", pressure_markdown},
+    {"ANOMALIES.md", "admission", admission_markdown},
     {"RPC.md", "methods", append_methods},
+    {"RPC.md", "events", event_name_markdown},
     {"man/sonde.1.scd", "verbs", man_page_verbs},
     {"man/sonde.1.scd", "options", man_page_common_options},
 };
 
 /* The parts of a verb's page, whose file name contains the verb. */
 static const struct part page_parts[] = {
-    {NULL, "name", man_page_name},
-    {NULL, "synopsis", man_page_synopsis},
-    {NULL, "options", man_page_options},
+    {.name = "name", .append_page = man_page_name},
+    {.name = "synopsis", .append_page = man_page_synopsis},
+    {.name = "options", .append_page = man_page_options},
 };
 
-/* Appends the document to `out` with its generated part replaced. Returns 0, -EBADMSG if the
- * markers are missing, or -ENOMEM. */
+/* Appends the document to `out` with its generated part replaced. `command` is the verb of a verb's
+ * page. Returns 0, -EBADMSG if the markers are missing, or -ENOMEM. */
 static int update_document(const char *document, const struct part *part,
                            const struct command *command, struct text *out)
 {
@@ -193,7 +193,10 @@ static int update_document(const char *document, const struct part *part,
         return -EBADMSG;
     start += strlen(opening);
     text_append(out, document, (size_t)(start - document));
-    part->append(command, out);
+    if (command)
+        part->append_page(command, out);
+    else
+        part->append(out);
     text_append_string(out, end);
     return text_error(out);
 }

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/open-reader.h"
 #include "cli/output.h"
+#include "detect/admission.h"
 #include "report/estimate-text.h"
 
 struct request {
@@ -146,7 +147,7 @@ static int print_estimate(struct reader *reader, struct request *request)
     note_source(reader);
     if (request->as_json)
         return output_json(&command_estimate, &resource_estimate_record, &estimate);
-    estimate_format(request->job_type, &estimate, &style, &out);
+    estimate_format(request->job_type, &estimate, admission_uses_estimate(&estimate), &style, &out);
     return output_text(&command_estimate, &out);
 }
 

@@ -238,7 +238,6 @@ static void choose_store(const struct command_context *context, struct config *c
         .path = config->storage_path, .redact = &config->redact, .retention = config->retention};
     request->job.store = &request->store;
     request->job.on_notice = on_notice;
-    request->job.anomaly = &config->anomaly;
 }
 
 /* Prepares the link to a daemon, which stores the run if it is there. Without memory for the link,
@@ -374,10 +373,7 @@ static int run(const struct command_context *context, struct arguments *argument
     _cleanup_config_ struct config *config = NULL;
     if (load_config(context, &config) < 0)
         return EXIT_OURS;
-    request.job.collector = config->collector;
-    request.job.syscalls = config->syscalls;
-    request.job.gpus = config->gpu_enabled;
-    request.job.traces_members = config_traces_members(config);
+    request.job.config = config;
     choose_store(context, config, &request);
     find_backend(context, &request);
     status = open_summary(&request);

@@ -19,9 +19,6 @@
 #include "cli/output.h"
 #include "client/list-decode.h"
 
-#define STREAM_PARAMS                                                                              \
-    "{\"events\":[\"process.*\",\"monitor.anomaly\",\"monitor.anomaly_cleared\",\"monitor.gap\","  \
-    "\"job.*\",\"sheet.*\"]}"
 /* The number of events that a daemon keeps in memory. */
 #define MEMORY_PARAMS "{\"limit\":200}"
 /* Events shown of the time while the daemon was away. */
@@ -55,7 +52,7 @@ bool follow_matches(const struct follow_options *options, const struct event_lin
     if (options->job && !job_is_named(options->job, line->job_id, event_line_run_id(line)))
         return false;
     if (options->filter.event_types &&
-        (line->kind != EVENT_LINE_PROCESS ||
+        (line->kind != EVENT_KIND_PROCESS ||
          !(options->filter.event_types & EVENT_TYPE_BIT(line->process.event_type))))
         return false;
     return !int_is_known(options->filter.pid) || event_line_pid(line) == options->filter.pid;
@@ -108,15 +105,12 @@ static int show(struct follow *follow, const struct event_line *line, const stru
 /* Shows an event from the store or from the memory of the daemon. */
 static int show_stored(struct follow *follow, const struct process_event *event)
 {
-    _cleanup_(arena_done) struct arena arena = {0};
-    struct event_line line;
+    const struct event_line line = event_line_of_process(event);
 
-    int r = event_line_of_process(event, &arena, &line);
-    if (r == 0 && (!follow_matches(follow->options, &line) || was_shown(follow, event)))
+    if (!follow_matches(follow->options, &line) || was_shown(follow, event))
         return CONTINUE;
-    if (r == 0)
-        r = VEC_PUSH(&follow->shown,
-                     (struct shown){event->timestamp, event->pid, event->event_type});
+    int r =
+        VEC_PUSH(&follow->shown, (struct shown){event->timestamp, event->pid, event->event_type});
     if (r < 0) {
         log_error("events: %s", strerror(-r));
         return 1;
@@ -183,15 +177,13 @@ static void keep_latest(struct process_event_list *events, size_t limit)
 
 /* Keeps the latest `limit` of the events that match and are after `since`. */
 static void filter_events(const struct follow *follow, double since, size_t limit,
-                          struct arena *arena, struct process_event_list *events)
+                          struct process_event_list *events)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < events->count; i++) {
-        struct event_line line;
-        if (events->items[i].timestamp > since &&
-            event_line_of_process(&events->items[i], arena, &line) == 0 &&
-            follow_matches(follow->options, &line))
+        const struct event_line line = event_line_of_process(&events->items[i]);
+        if (events->items[i].timestamp > since && follow_matches(follow->options, &line))
             events->items[kept++] = events->items[i];
     }
     events->count = kept;
@@ -216,7 +208,7 @@ static int catch_up(struct follow *follow, double since, size_t limit)
     if (limit)
         read_memory(follow, &arena, &memory);
     double from = last_time(&stored, real_is_known(since) ? since : -HUGE_VAL);
-    filter_events(follow, from, limit, &arena, &memory);
+    filter_events(follow, from, limit, &memory);
     /* Both lists together must not exceed the limit. */
     keep_latest(&stored, limit - memory.count);
     status = show_list(follow, &stored);
@@ -242,7 +234,7 @@ static int open_stream(struct follow *follow, struct client_error *error)
     r = client_open(&options, &client, error);
     if (r < 0)
         return r;
-    r = client_call(client, "daemon.monitor.stream", STREAM_PARAMS, &arena, &reply);
+    r = client_stream_events(client, &arena, &reply);
     if (r < 0)
         snprintf(error->text, sizeof(error->text), "%s", client_strerror(client));
     else if (reply.error) {
@@ -295,9 +287,9 @@ static int handle_message(struct follow *follow, const struct rpc_reply *reply, 
         return 1;
     }
     if (r < 0 || !follow_matches(follow->options, &line) ||
-        (line.kind == EVENT_LINE_PROCESS && was_shown(follow, &line.process)))
+        (line.kind == EVENT_KIND_PROCESS && was_shown(follow, &line.process)))
         return CONTINUE;
-    if (line.kind == EVENT_LINE_PROCESS)
+    if (line.kind == EVENT_KIND_PROCESS)
         follow->newest = fmax(follow->newest, line.process.timestamp);
     return show(follow, &line, reply);
 }

@@ -199,7 +199,7 @@ void man_page_options(const struct command *command, struct text *out)
     text_append_string(out, "\n\tAs for every verb, see *sonde*(1).\n\n");
 }
 
-void man_page_verbs(const struct command *command _unused_, struct text *out)
+void man_page_verbs(struct text *out)
 {
     for (size_t i = 0; i < command_count; i++) {
         text_printf(out, "*%s*\n\t", commands[i]->name);
@@ -210,7 +210,7 @@ void man_page_verbs(const struct command *command _unused_, struct text *out)
     }
 }
 
-void man_page_common_options(const struct command *command _unused_, struct text *out)
+void man_page_common_options(struct text *out)
 {
     append_options(NULL, common_options, common_option_count, out);
 }

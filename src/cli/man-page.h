@@ -15,6 +15,6 @@ void man_page_synopsis(const struct command *command, struct text *out);
 /* The verb's options. The last entry names those that every verb accepts. */
 void man_page_options(const struct command *command, struct text *out);
 
-/* For sonde(1): all verbs, and the options that every verb accepts. `command` is not used. */
-void man_page_verbs(const struct command *command, struct text *out);
-void man_page_common_options(const struct command *command, struct text *out);
+/* For sonde(1): all verbs, and the options that every verb accepts. */
+void man_page_verbs(struct text *out);
+void man_page_common_options(struct text *out);

@@ -21,6 +21,7 @@
 #include "base/fd-io.h"
 #include "base/vec.h"
 #include "config/paths.h"
+#include "model/event-name.h"
 
 #define RECEIVE_BYTES (64 * 1024)
 
@@ -493,6 +494,20 @@ int client_call(struct client *client, const char *method, const char *params, s
     if (r == 0 || r == -EPIPE)
         r = await_answer(client, deadline_ns, arena, ret);
     return r < 0 ? set_call_error(client, r) : 0;
+}
+
+int client_stream_events(struct client *client, struct arena *arena, struct rpc_reply *ret)
+{
+    _cleanup_text_ struct text params = {0};
+    struct json_writer json = {.out = &params};
+
+    json_write_begin_object(&json);
+    json_write_key(&json, "events");
+    event_name_write_patterns(&json);
+    json_write_end_object(&json);
+    int r = text_error(&params);
+    return r < 0 ? set_call_error(client, r)
+                 : client_call(client, "daemon.monitor.stream", params.bytes, arena, ret);
 }
 
 static int next_event(struct client *client, uint64_t deadline_ns, struct arena *arena,

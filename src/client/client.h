@@ -54,6 +54,9 @@ void client_set_timeout(struct client *client, int timeout_msec);
  * with a message in client_strerror(), after which the client can only be closed. */
 int client_call(struct client *client, const char *method, const char *params, struct arena *arena,
                 struct rpc_reply *ret);
+/* Requests the stream of all events except snapshots, like client_call(); client_next() returns
+ * them. */
+int client_stream_events(struct client *client, struct arena *arena, struct rpc_reply *ret);
 /* Waits for the next notification of a stream, which is placed in `arena`; `timeout_msec` -1: no
  * limit. Returns 0, -ETIMEDOUT, -EPIPE (the daemon is gone) or another negative errno. */
 int client_next(struct client *client, int timeout_msec, struct arena *arena,

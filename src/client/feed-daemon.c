@@ -17,7 +17,6 @@
 #include "model/daemon-status.h"
 #include "model/record-copy.h"
 #include "model/record-json.h"
-#include "rpc/event-name.h"
 
 /* Shorter than the default, because a person waits for the screen. */
 #define ANSWER_MSEC 3000
@@ -30,12 +29,7 @@
 /* A snapshot that comes early by at most this is shown. */
 #define EARLY_RATIO 0.75
 
-#define EVENTS_PARAMS                                                                              \
-    "{\"events\":[\"process.*\",\"job.*\",\"sheet.*\",\"" EVENT_NAME_ANOMALY                       \
-    "\",\"" EVENT_NAME_ANOMALY_CLEARED "\",\"" EVENT_NAME_GAP "\"]}"
 #define FRESH_PARAMS "{\"fresh\":true}"
-/* The start of a snapshot's envelope, so that a snapshot can be skipped without parsing. */
-#define SNAPSHOT_PREFIX "{\"event\":\"" EVENT_NAME_SNAPSHOT "\""
 
 /* An open anomaly with its texts. */
 struct open_episode {
@@ -181,9 +175,8 @@ static void read_recent_events(struct daemon_feed *daemon)
         return;
     const struct process_event *events = list.items;
     for (size_t i = 0; i < list.count; i++) {
-        struct event_line line;
-        if (event_line_of_process(&events[i], &arena, &line) == 0)
-            feed_send_event(daemon->feed, &line);
+        struct event_line line = event_line_of_process(&events[i]);
+        feed_send_event(daemon->feed, &line);
     }
 }
 
@@ -259,7 +252,7 @@ static int handle_event(struct daemon_feed *daemon, const struct rpc_reply *repl
     int r = event_line_decode(reply->result, reply->result_length, arena, &line);
     if (r < 0)
         return r;
-    if (line.kind == EVENT_LINE_ANOMALY) {
+    if (line.kind == EVENT_KIND_ANOMALY) {
         if (real_is_known(line.anomaly.cleared_at))
             remove_episode(daemon, &line.anomaly);
         else
@@ -273,11 +266,14 @@ static int handle_event(struct daemon_feed *daemon, const struct rpc_reply *repl
 static int handle_message(struct daemon_feed *daemon, const struct rpc_reply *reply,
                           struct arena *arena)
 {
-    size_t prefix = strlen(SNAPSHOT_PREFIX);
+    char prefix[64];
 
     if (!reply->result)
         return 0;
-    if (reply->result_length < prefix || memcmp(reply->result, SNAPSHOT_PREFIX, prefix) != 0)
+    /* Compares the start of the envelope, so that a snapshot can be skipped without parsing. */
+    size_t length = (size_t)snprintf(prefix, sizeof(prefix), "{\"event\":\"%s\"",
+                                     event_name_text(EVENT_NAME_SNAPSHOT));
+    if (reply->result_length < length || memcmp(reply->result, prefix, length) != 0)
         return handle_event(daemon, reply, arena);
     return is_too_soon(daemon) ? 0 : send_frame(daemon, reply->result, reply->result_length, true);
 }
@@ -358,7 +354,9 @@ static int subscribe(struct daemon_feed *daemon)
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_reply reply;
 
-    int r = call_daemon(daemon, "daemon.monitor.stream", EVENTS_PARAMS, &arena, &reply);
+    int r = client_stream_events(daemon->client, &arena, &reply);
+    if (r == 0 && reply.error)
+        r = -EPROTO;
     if (r == 0)
         r = call_daemon(daemon, "daemon.top.stream", NULL, &arena, &reply);
     return r;

@@ -105,10 +105,8 @@ static int gather_events(struct history_feed *history, double after, double unti
     /* Skips everything older than the oldest event shown. */
     *ret_from = events.count == EVENTS_BEFORE ? events.items[0].timestamp : after;
     for (size_t i = 0; r == 0 && i < events.count; i++) {
-        struct event_line line;
-        r = event_line_of_process(&events.items[i], arena, &line);
-        if (r == 0 && is_within(events.items[i].timestamp, after, until))
-            r = VEC_PUSH(list, line);
+        if (is_within(events.items[i].timestamp, after, until))
+            r = VEC_PUSH(list, event_line_of_process(&events.items[i]));
     }
     return r;
 }

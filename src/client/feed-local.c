@@ -27,19 +27,12 @@ struct local_feed {
     bool has_rates;      /* the second reading was taken */
 };
 
-static void send_process_event(struct local_feed *local, const struct process_event *event)
-{
-    _cleanup_(arena_done) struct arena arena = {0};
-    struct event_line line;
-
-    if (event_line_of_process(event, &arena, &line) == 0)
-        feed_send_event(local->feed, &line);
-}
-
 static void send_events(struct local_feed *local, const struct tick *tick)
 {
-    for (size_t i = 0; i < tick->events.count; i++)
-        send_process_event(local, &tick->events.items[i]);
+    for (size_t i = 0; i < tick->events.count; i++) {
+        const struct event_line line = event_line_of_process(&tick->events.items[i]);
+        feed_send_event(local->feed, &line);
+    }
     for (size_t i = 0; i < tick->gaps.count; i++) {
         struct event_line line = event_line_of_gap(&tick->gaps.items[i]);
         feed_send_event(local->feed, &line);
@@ -114,17 +107,24 @@ static void on_alarm(void *context)
     alarm_set(local->alarm, FOREIGN_RUNS_EVERY_MSEC);
 }
 
-static int start_engine(struct local_feed *local)
+/* A viewer shows all processes and does not slow them down: it samples system calls, and neither
+ * counts nor traces them. */
+static struct engine_settings make_settings(const struct local_feed *local)
 {
     const struct feed_options *wanted = local->feed->options;
+    struct engine_settings settings = engine_settings_of(wanted->config, local->rules);
+
+    settings.interval_ns = wanted->interval_ns;
+    settings.scope = SCOPE_ALL;
+    settings.syscalls = SYSCALLS_CHOICE_AUTO;
+    settings.traces_members = false;
+    return settings;
+}
+
+static int start_engine(struct local_feed *local)
+{
     struct engine_options options = {
-        .settings = {.interval_ns = wanted->interval_ns,
-                     .scope = SCOPE_ALL,
-                     .anomaly = &wanted->config->anomaly,
-                     .limits = &wanted->config->limits,
-                     .rules = local->rules,
-                     .linger_ns = (uint64_t)(wanted->config->jobs.linger_seconds * 1e9),
-                     .gpus = wanted->config->gpu_enabled},
+        .settings = make_settings(local),
         .registry = local->registry,
         .wants_events = true,
         .flush_after_ms = FLUSH_AFTER_MS,

@@ -21,8 +21,8 @@ static const char *copy_text(char **at, const char *text)
 
 struct headline *headline_new(const struct event_line *line)
 {
-    const char *event = event_line_name(line), *label = event_line_label(line),
-               *run_id = event_line_run_id(line), *command = event_line_command(line);
+    const char *label = event_line_label(line), *run_id = event_line_run_id(line),
+               *command = event_line_command(line);
     _cleanup_text_ struct text what = {0};
 
     event_line_format_details(line, &what);
@@ -33,14 +33,14 @@ struct headline *headline_new(const struct event_line *line)
     if (text_error(&what) < 0)
         return NULL;
     const char *text = text_string(&what);
-    struct headline *headline = malloc(sizeof(*headline) + size_of(event) + size_of(label) +
-                                       size_of(line->job_id) + size_of(run_id) + size_of(text));
+    struct headline *headline = malloc(sizeof(*headline) + size_of(label) + size_of(line->job_id) +
+                                       size_of(run_id) + size_of(text));
     if (!headline)
         return NULL;
     char *at = (char *)(headline + 1);
     *headline = (struct headline){
         .timestamp = event_line_time(line),
-        .event = copy_text(&at, event),
+        .name = event_line_name(line),
         .label = copy_text(&at, label),
         .tint = event_line_tint(line),
         .pid = event_line_pid(line),

@@ -5,7 +5,7 @@
 
 struct headline {
     double timestamp;
-    const char *event; /* `process.exit`, `monitor.anomaly` */
+    enum event_name name;
     const char *label; /* "exit", "anomaly" */
     enum tint tint;
     int64_t pid; /* 0: the event belongs to no process */

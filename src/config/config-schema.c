@@ -34,7 +34,7 @@ static const char *const syscalls_names[] = {
     }
 
 const struct config_key config_keys[] = {
-    KEY("profiler.enabled", enabled, CONFIG_BOOL, .fallback = "true",
+    KEY("profiler.enabled", enabled, CONFIG_BOOL, .needs_restart = true, .fallback = "true",
         .meaning = "whether the daemon takes samples"),
     KEY("profiler.interval_seconds", interval_seconds, CONFIG_REAL, .fallback = "5", .min = 0.01,
         .unit_seconds = 1, .meaning = "time between two snapshots"),
@@ -42,7 +42,8 @@ const struct config_key config_keys[] = {
         .meaning = "which processes are stored and published; detection always uses all. `jobs`: "
                    "processes of jobs, zombies, processes in an open episode, the 20 with the most "
                    "CPU and the 20 with the most RSS"),
-    KEY("profiler.collector", collector, CONFIG_CHOICE, .fallback = "auto", NAMES(collector_names),
+    KEY("profiler.collector", collector, CONFIG_CHOICE, .needs_restart = true, .fallback = "auto",
+        NAMES(collector_names),
         .meaning = "how processes are read; `auto`: BPF if it loads, else /proc"),
     KEY("profiler.strace_enabled", strace_enabled, CONFIG_BOOL, .fallback = "false",
         .meaning =
@@ -59,14 +60,15 @@ const struct config_key config_keys[] = {
         .meaning =
             "read GPUs; `auto`: if there is a device; `true`: query the drivers in any case, "
             "and report if there is no device"),
-    KEY("profiler.storage_path", storage_path, CONFIG_PATH,
+    KEY("profiler.storage_path", storage_path, CONFIG_PATH, .needs_restart = true,
         .fallback_note = "`monitor.db` in the state directory", .meaning = "the database"),
-    KEY("profiler.jsonl_path", jsonl_path, CONFIG_PATH, .allows_empty = true,
+    KEY("profiler.jsonl_path", jsonl_path, CONFIG_PATH, .needs_restart = true, .allows_empty = true,
         .fallback_note = "`monitor.jsonl` in the state directory",
         .meaning =
             "the file to which the daemon writes one snapshot per line as JSON; empty: none"),
-    KEY("profiler.jsonl_max_bytes", jsonl_max_bytes, CONFIG_INT, .fallback = "52428800",
-        .min = 1048576, .meaning = "size in bytes at which the daemon rotates that file"),
+    KEY("profiler.jsonl_max_bytes", jsonl_max_bytes, CONFIG_INT, .needs_restart = true,
+        .fallback = "52428800", .min = 1048576,
+        .meaning = "size in bytes at which the daemon rotates that file"),
     KEY("profiler.redact", redact, CONFIG_WORDS, .fallback = "[token, password, secret, key]",
         .meaning = "names whose values in command lines are stored and shown as `***`"),
 
@@ -120,11 +122,13 @@ const struct config_key config_keys[] = {
 
     KEY("limits.max_memory_mb", limits.max_memory_mb, CONFIG_REAL, .fallback = "auto", .min = 512,
         .allows_auto = true,
-        .meaning = "memory in MB that all jobs together may use; `auto`: 80 % of what the machine "
-                   "and its cgroups allow"),
+        .meaning = "memory in MB that all jobs together may use; `auto`: " TEXT_OF(
+            LIMITS_AUTO_PCT) " % of what the machine "
+                             "and its cgroups allow"),
     KEY("limits.max_processes", limits.max_processes, CONFIG_INT, .fallback = "auto", .min = 5,
         .allows_auto = true,
-        .meaning = "processes that all jobs together may have; `auto`: 80 % of the pids limit"),
+        .meaning = "processes that all jobs together may have; `auto`: " TEXT_OF(
+            LIMITS_AUTO_PCT) " % of the pids limit"),
 
     KEY("daemon.access", daemon_access, CONFIG_ACCESS, .fallback = "owner",
         .meaning = "who may connect; the uid of a client decides what it may see"),

@@ -29,8 +29,10 @@ struct config_key {
     double min;                /* for numbers */
     double max;                /* 0: only the general limits */
     bool min_excluded;
-    bool allows_auto;    /* a number may be `auto` */
-    bool allows_empty;   /* a path may be empty */
+    bool allows_auto;  /* a number may be `auto` */
+    bool allows_empty; /* a path may be empty */
+    /* A running daemon keeps the value when it reloads the file. Only for single values. */
+    bool needs_restart;
     double unit_seconds; /* for times: the unit of the number */
     const char *const *names;
     size_t name_count;

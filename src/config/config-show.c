@@ -325,7 +325,8 @@ void config_show_json(const struct config *config, struct text *out)
 
 void config_schema_markdown(struct text *out)
 {
-    text_append_string(out, "| key | default | allowed | meaning |\n| --- | --- | --- | --- |\n");
+    text_append_string(out, "| key | default | allowed | reload | meaning |\n"
+                            "| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < config_key_count; i++) {
         const struct config_key *key = &config_keys[i];
 
@@ -336,7 +337,7 @@ void config_schema_markdown(struct text *out)
             text_printf(out, "`%s`", key->fallback);
         text_append_string(out, " | ");
         config_append_allowed(out, key);
-        text_printf(out, " | %s |\n", key->meaning);
+        text_printf(out, " | %s | %s |\n", key->needs_restart ? "restart" : "", key->meaning);
     }
 }
 
@@ -363,14 +364,19 @@ int config_compare(const struct config *from, const struct config *to, config_ch
     _cleanup_text_ struct text before = {0}, after = {0};
 
     for (size_t i = 0; i < config_key_count; i++) {
+        const struct config_key *key = &config_keys[i];
+
         text_reset(&before);
         text_reset(&after);
-        append_value(&before, from, &config_keys[i]);
-        append_value(&after, to, &config_keys[i]);
+        append_value(&before, from, key);
+        append_value(&after, to, key);
         if (text_error(&before) < 0 || text_error(&after) < 0)
             return -ENOMEM;
         if (strcmp(text_string(&before), text_string(&after)) != 0)
-            on_change(context, config_keys[i].path, value_text(&before), value_text(&after));
+            on_change(context, &(struct config_change){.key = key->path,
+                                                       .from = value_text(&before),
+                                                       .to = value_text(&after),
+                                                       .needs_restart = key->needs_restart});
     }
     return 0;
 }

@@ -128,3 +128,38 @@ unsigned config_origin_line(const struct config *config, const char *key)
             return config->origin_lines[i];
     return 0;
 }
+
+/* Copies the value of one key; texts go into the arena of `to`. */
+static int copy_value(const struct config_key *key, const struct config *from, struct config *to)
+{
+    const void *source = (const char *)from + key->offset;
+    void *target = (char *)to + key->offset;
+
+    switch (key->type) {
+    case CONFIG_BOOL: *(bool *)target = *(const bool *)source; return 0;
+    case CONFIG_SWITCH:
+    case CONFIG_CHOICE: *(int *)target = *(const int *)source; return 0;
+    case CONFIG_INT: *(int64_t *)target = *(const int64_t *)source; return 0;
+    case CONFIG_REAL: *(double *)target = *(const double *)source; return 0;
+    case CONFIG_PATH: {
+        const char *path = *(const char *const *)source;
+        char *copy = path ? arena_strdup(&to->arena, path) : NULL;
+        *(const char **)target = copy;
+        return path && !copy ? -ENOMEM : 0;
+    }
+    case CONFIG_ACCESS:
+    case CONFIG_WORDS:
+    case CONFIG_RULES: break;
+    }
+    return -EOPNOTSUPP; /* no such key needs a restart, which a test checks */
+}
+
+int config_keep_restart_values(const struct config *from, struct config *to)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < config_key_count && r == 0; i++)
+        if (config_keys[i].needs_restart)
+            r = copy_value(&config_keys[i], from, to);
+    return r;
+}

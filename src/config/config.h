@@ -29,6 +29,8 @@
  * MiB as bytes in 64 bits. */
 #define CONFIG_TIME_MAX_YEARS 100
 #define CONFIG_NUMBER_MAX     1e12
+/* What `auto` means for the limits of jobs: this part of what the machine allows. */
+#define LIMITS_AUTO_PCT 80
 
 enum scope {
     SCOPE_JOBS,
@@ -185,11 +187,21 @@ unsigned config_origin_line(const struct config *config, const char *key);
 void config_show(const struct config *config, struct text *out);
 void config_show_json(const struct config *config, struct text *out);
 
-/* Calls the function for every key whose value differs, with both values as YAML. Returns 0 or
- * -ENOMEM. */
-typedef void (*config_change_fn)(void *context, const char *key, const char *from, const char *to);
+struct config_change {
+    const char *key;
+    const char *from, *to; /* the values as YAML */
+    bool needs_restart;    /* see struct config_key */
+};
+
+/* Calls the function for every key whose value differs; the texts of a change are valid during the
+ * call. Returns 0 or -ENOMEM. */
+typedef void (*config_change_fn)(void *context, const struct config_change *change);
 int config_compare(const struct config *from, const struct config *to, config_change_fn on_change,
                    void *context);
+
+/* For a reload, before `to` is shared: copies the values of keys that need a restart from `from` to
+ * `to`. Returns 0 or -ENOMEM; after an error `to` may only be freed. */
+int config_keep_restart_values(const struct config *from, struct config *to);
 
 /* Appends the table of keys for docs/CONFIGURATION.md. */
 void config_schema_markdown(struct text *out);

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/json-writer.h"
 #include "base/map.h"
-#include "rpc/event-name.h"
+#include "model/event-name.h"
 
 struct bus_event {
     size_t references;
@@ -526,7 +526,7 @@ static struct bus_event *encode_part(const struct snapshot_message *message,
 
     if (!event)
         return NULL;
-    begin_envelope(event, &(struct bus_message){.event = EVENT_NAME_SNAPSHOT,
+    begin_envelope(event, &(struct bus_message){.event = event_name_text(EVENT_NAME_SNAPSHOT),
                                                 .timestamp = message->snapshot->timestamp,
                                                 .sheet_num = INT_UNKNOWN});
     bus_encode_snapshot(message->snapshot, view, message->owner_of, message->context, &event->json);
@@ -559,7 +559,7 @@ void bus_publish_snapshot(struct bus *bus, const struct snapshot *snapshot,
     struct bus_subscriber *subscriber;
 
     TAILQ_FOREACH (subscriber, &bus->subscribers, link)
-        subscriber->is_served = !wants(subscriber, EVENT_NAME_SNAPSHOT);
+        subscriber->is_served = !wants(subscriber, event_name_text(EVENT_NAME_SNAPSHOT));
     TAILQ_FOREACH (subscriber, &bus->subscribers, link)
         if (!subscriber->is_served)
             serve_view(bus, subscriber, &message);

@@ -79,7 +79,7 @@ size_t bus_subscriber_count(const struct bus *bus);
 
 /* An event to publish; `data` is one JSON value. */
 struct bus_message {
-    const char *event;
+    const char *event; /* see event_name_text() */
     double timestamp;
     const char *job_id;
     int64_t sheet_num;

@@ -12,8 +12,8 @@
 #include "daemon/daemon-state.h"
 #include "daemon/exchange.h"
 #include "daemon/server.h"
+#include "model/event-name.h"
 #include "rpc/codec.h"
-#include "rpc/event-name.h"
 
 #define READ_BYTES (64 * 1024)
 
@@ -136,11 +136,12 @@ static void report_drops(struct connection *connection)
         return;
     text_printf(&out,
                 RPC_EVENT_PREFIX
-                "{\"event\":\"" EVENT_NAME_GAP "\",\"timestamp\":%.3f,\"job_id\":null,"
+                "{\"event\":\"%s\",\"timestamp\":%.3f,\"job_id\":null,"
                 "\"sheet_num\":null,\"data\":{\"kind\":\"events\","
                 "\"timestamp\":%.3f,\"seconds\":null,\"lost\":%llu,"
                 "\"reason\":\"this stream was not read in time\"}}" RPC_EVENT_SUFFIX "\n",
-                now, now, (unsigned long long)(dropped - connection->reported_drops));
+                event_name_text(EVENT_NAME_GAP), now, now,
+                (unsigned long long)(dropped - connection->reported_drops));
     if (text_error(&out) == 0 && send_text(connection, &out) == 0)
         connection->reported_drops = dropped;
 }

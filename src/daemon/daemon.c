@@ -128,41 +128,9 @@ static void on_store_notice(void *context _unused_, const char *text)
 
 /* ---- configuration ---- */
 
-static struct engine_settings make_settings(const struct config *config, const struct rules *rules)
-{
-    return (struct engine_settings){
-        .interval_ns = (uint64_t)(config->interval_seconds * 1e9),
-        .scope = config->scope,
-        .anomaly = &config->anomaly,
-        .limits = &config->limits,
-        .rules = rules,
-        .linger_ns = (uint64_t)(config->jobs.linger_seconds * 1e9),
-        .syscalls = config->syscalls,
-        .gpus = config->gpu_enabled,
-        .traces_members = config_traces_members(config),
-    };
-}
-
-/* Whether a change of the key takes effect only after a restart. */
-static bool needs_restart(const char *key)
-{
-    static const char *const keys[] = {"profiler.storage_path", "profiler.jsonl_path",
-                                       "profiler.jsonl_max_bytes", "profiler.collector",
-                                       "profiler.enabled"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    return false;
-}
-
-/* A changed key. Changes are collected first and reported after they are in force. */
-struct change {
-    const char *key, *from, *to;
-};
-
+/* Changes are collected first and reported after they are in force. */
 struct changes {
-    struct VEC(struct change) items;
+    struct VEC(struct config_change) items;
     struct arena arena;
     int error;
 };
@@ -173,38 +141,26 @@ static void changes_done(struct changes *changes)
     arena_done(&changes->arena);
 }
 
-static void note_change(void *context, const char *key, const char *from, const char *to)
+static void note_change(void *context, const struct config_change *change)
 {
     struct changes *changes = context;
-    struct change change = {.key = key,
-                            .from = arena_strdup(&changes->arena, from),
-                            .to = arena_strdup(&changes->arena, to)};
+    struct config_change copy = *change;
 
-    if (!change.from || !change.to || VEC_PUSH(&changes->items, change) < 0)
+    copy.from = arena_strdup(&changes->arena, change->from);
+    copy.to = arena_strdup(&changes->arena, change->to);
+    if (!copy.from || !copy.to || VEC_PUSH(&changes->items, copy) < 0)
         changes->error = -ENOMEM;
 }
 
 static void report_changes(const struct changes *changes, config_change_fn on_change, void *context)
 {
     for (size_t i = 0; i < changes->items.count; i++) {
-        const struct change *change = &changes->items.items[i];
-        log_fields(LOG_LEVEL_INFO,
-                   needs_restart(change->key) ? "changed, needs a restart" : "changed", "key",
-                   change->key, "from", change->from, "to", change->to, NULL);
+        const struct config_change *change = &changes->items.items[i];
+        log_fields(LOG_LEVEL_INFO, change->needs_restart ? "changed, needs a restart" : "changed",
+                   "key", change->key, "from", change->from, "to", change->to, NULL);
         if (on_change)
-            on_change(context, change->key, change->from, change->to);
+            on_change(context, change);
     }
-}
-
-/* Keeps the values that need a restart. Returns 0 or -ENOMEM. */
-static int keep_restart_values(const struct config *old, struct config *new)
-{
-    new->storage_path = arena_strdup(&new->arena, old->storage_path);
-    new->jsonl_path = arena_strdup(&new->arena, old->jsonl_path);
-    new->jsonl_max_bytes = old->jsonl_max_bytes;
-    new->collector = old->collector;
-    new->enabled = old->enabled;
-    return new->storage_path &&new->jsonl_path ? 0 : -ENOMEM;
 }
 
 static uint64_t analysis_interval_ms(const struct config *config)
@@ -220,8 +176,8 @@ static int apply_config(struct daemon *daemon, struct config *config)
     int r = rules_new(&config->jobs.rules, &rules);
     if (r < 0)
         return r;
-    struct engine_settings old = make_settings(daemon->config, daemon->rules);
-    struct engine_settings new = make_settings(config, rules);
+    struct engine_settings old = engine_settings_of(daemon->config, daemon->rules);
+    struct engine_settings new = engine_settings_of(config, rules);
     r = engine_configure(daemon->engine, &new);
     if (r == 0 && (r = server_set_access(daemon->server, &config->daemon_access)) < 0)
         engine_configure(daemon->engine, &old);
@@ -246,7 +202,7 @@ static int change_config(struct daemon *daemon, struct config *config, struct ch
     if (r == 0)
         r = changes->error;
     if (r == 0)
-        r = keep_restart_values(daemon->config, config);
+        r = config_keep_restart_values(daemon->config, config);
     return r < 0 ? r : apply_config(daemon, config);
 }
 
@@ -441,7 +397,7 @@ static int start_engine(struct daemon *daemon)
     if (!daemon->kernel || !kernel_probe_has(daemon->kernel, KERNEL_PART_EVENTS))
         daemon->connector_error = connector_open(&connector);
     const struct engine_options options = {
-        .settings = make_settings(daemon->config, daemon->rules),
+        .settings = engine_settings_of(daemon->config, daemon->rules),
         .registry = daemon->registry,
         .connector = connector,
         .kernel = daemon->kernel,

@@ -10,8 +10,8 @@
 #include "daemon/methods.h"
 #include "daemon/server.h"
 #include "daemon/status.h"
+#include "model/event-name.h"
 #include "model/record-json.h"
-#include "rpc/event-name.h"
 
 /* The shortest interval of snapshots on demand, so that a client that requests them in a loop
  * causes little load. Each is stored and published like any other snapshot. */
@@ -76,7 +76,7 @@ static void start_stream(struct connection *connection, const char *const *patte
 static void handle_daemon_top_stream(struct daemon *daemon, struct connection *connection,
                                      const struct rpc_request *request, struct answer *answer)
 {
-    static const char *const patterns[] = {EVENT_NAME_SNAPSHOT};
+    const char *const patterns[] = {event_name_text(EVENT_NAME_SNAPSHOT)};
     const struct bus_view view = view_of(connection, rpc_text(request, "job"));
     const char *path = daemon->config->jsonl_path;
 
@@ -96,12 +96,17 @@ static void handle_daemon_monitor_stream(struct daemon *daemon _unused_,
     const struct text_list *events = &rpc_value(request, "events")->texts;
     const struct field field = {.type = FIELD_TEXTS};
 
-    for (size_t i = 0; i < events->count && !answer->error; i++)
-        if (!event_name_exists(events->items[i]))
-            answer_fail(answer, RPC_INVALID_PARAMS,
-                        "events: there is no event '%.60s'; names begin with monitor., process., "
-                        "job. or sheet., and '*' means all events",
-                        events->items[i]);
+    for (size_t i = 0; i < events->count && !answer->error; i++) {
+        _cleanup_text_ struct text groups = {0};
+
+        if (event_name_exists(events->items[i]))
+            continue;
+        event_name_append_groups(&groups);
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "events: there is no event '%.60s'; names begin with %s, and '*' means all "
+                    "events",
+                    events->items[i], text_string(&groups));
+    }
     if (answer->error)
         return;
     start_stream(connection, events->items, events->count, &view, answer);
@@ -132,17 +137,17 @@ static void handle_daemon_events(struct daemon *daemon, struct connection *conne
     json_write_end_array(&answer->json);
 }
 
-static void write_change(void *context, const char *key, const char *from, const char *to)
+static void write_change(void *context, const struct config_change *change)
 {
     struct json_writer *json = context;
 
     json_write_begin_object(json);
     json_write_key(json, "key");
-    json_write_string(json, key);
+    json_write_string(json, change->key);
     json_write_key(json, "from");
-    json_write_string(json, from);
+    json_write_string(json, change->from);
     json_write_key(json, "to");
-    json_write_string(json, to);
+    json_write_string(json, change->to);
     json_write_end_object(json);
 }
 

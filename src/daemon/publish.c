@@ -1,13 +1,11 @@
 #include "daemon/publish.h"
 
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "base/json-writer.h"
 #include "daemon/daemon-state.h"
+#include "model/event-name.h"
 #include "model/record-json.h"
 #include "model/redact.h"
-#include "rpc/event-name.h"
 
 /* Encodes a record for publication. */
 static void publish_record(struct daemon *daemon, const struct record *record, const void *object,
@@ -26,20 +24,18 @@ static void publish_record(struct daemon *daemon, const struct record *record, c
 
 static void publish_event(struct daemon *daemon, const struct process_event *event)
 {
-    const struct field *type = record_find(&process_event_record, "event_type");
     int64_t uid = daemon_owner_of(daemon, event->run_id);
-    char name[32];
 
     live_note_event(&daemon->live, event, uid);
     if (event->is_step) /* published under its own name when it was reported */
         return;
-    snprintf(name, sizeof(name), "process.%s", field_enum_name(type, event->event_type));
-    publish_record(daemon, &process_event_record, event,
-                   &(struct bus_message){.event = name,
-                                         .timestamp = event->timestamp,
-                                         .job_id = event->job_id,
-                                         .sheet_num = event->sheet_num,
-                                         .uid = uid});
+    publish_record(
+        daemon, &process_event_record, event,
+        &(struct bus_message){.event = event_name_text(event_name_of_type(event->event_type)),
+                              .timestamp = event->timestamp,
+                              .job_id = event->job_id,
+                              .sheet_num = event->sheet_num,
+                              .uid = uid});
 }
 
 static void publish_anomaly(struct daemon *daemon, const struct anomaly *anomaly)
@@ -48,22 +44,23 @@ static void publish_anomaly(struct daemon *daemon, const struct anomaly *anomaly
 
     if (!is_cleared && !anomaly->is_opening) /* published once, even if it changes */
         return;
-    publish_record(daemon, &anomaly_record, anomaly,
-                   &(struct bus_message){
-                       .event = is_cleared ? EVENT_NAME_ANOMALY_CLEARED : EVENT_NAME_ANOMALY,
-                       .timestamp = is_cleared ? anomaly->cleared_at : anomaly->timestamp,
-                       .job_id = anomaly->job_id,
-                       .sheet_num = anomaly->sheet_num,
-                       .uid = anomaly->uid,
-                       .is_public = !int_is_known(anomaly->pid) && !anomaly->run_id,
-                   });
+    publish_record(
+        daemon, &anomaly_record, anomaly,
+        &(struct bus_message){
+            .event = event_name_text(is_cleared ? EVENT_NAME_ANOMALY_CLEARED : EVENT_NAME_ANOMALY),
+            .timestamp = is_cleared ? anomaly->cleared_at : anomaly->timestamp,
+            .job_id = anomaly->job_id,
+            .sheet_num = anomaly->sheet_num,
+            .uid = anomaly->uid,
+            .is_public = !int_is_known(anomaly->pid) && !anomaly->run_id,
+        });
 }
 
 static void publish_gap(struct daemon *daemon, const struct gap *gap)
 {
     live_note_gap(&daemon->live, gap);
     publish_record(daemon, &gap_record, gap,
-                   &(struct bus_message){.event = EVENT_NAME_GAP,
+                   &(struct bus_message){.event = event_name_text(EVENT_NAME_GAP),
                                          .timestamp = gap->timestamp,
                                          .sheet_num = INT_UNKNOWN,
                                          .is_public = true});

@@ -205,7 +205,7 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
     if (entry && int_is_known(entry->sheet_num))
         end_own_sheet(daemon, run, entry->sheet_num, &job);
     run->calls_are_counted = job.profile.syscall_source == SYSCALLS_BPF;
-    lifecycle_publish_job(daemon, "job.finished", run, &job);
+    lifecycle_publish_job(daemon, EVENT_NAME_JOB_FINISHED, run, &job);
     if (daemon->writer && store_writer_finish_job(daemon->writer, &job) < 0)
         log_fields(LOG_LEVEL_ERROR, "the end of a job is not stored: out of memory", "job_id",
                    job.job_id, NULL);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/run-lifecycle.h"
+#include "model/event-name.h"
 
 /* NULL: the run has no entry, because there was no memory for it. */
 struct lifecycle_entry *lifecycle_find_entry(const struct daemon *daemon, const struct run *run);
@@ -13,8 +14,8 @@ void lifecycle_forget(struct daemon *daemon, struct run *run);
 bool lifecycle_has_room(const struct daemon *daemon);
 
 /* Publishes an event of a run; `data` is JSON. */
-void lifecycle_publish(struct daemon *daemon, const char *event, const struct run *run,
+void lifecycle_publish(struct daemon *daemon, enum event_name event, const struct run *run,
                        int64_t sheet_num, const struct text *data);
 /* Publishes the start or end of a run, redacted. */
-void lifecycle_publish_job(struct daemon *daemon, const char *event, const struct run *run,
+void lifecycle_publish_job(struct daemon *daemon, enum event_name event, const struct run *run,
                            const struct job *job);

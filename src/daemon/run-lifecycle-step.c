@@ -27,12 +27,12 @@ static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sh
     store_writer_sheet(daemon->writer, &sheet); /* without memory, the step ends with its run */
 }
 
-static const char *step_event(int outcome)
+static enum event_name step_event(int outcome)
 {
     switch (outcome) {
-    case OUTCOME_RUNNING: return "sheet.started";
-    case OUTCOME_SUCCESS: return "sheet.completed";
-    default: return "sheet.failed";
+    case OUTCOME_RUNNING: return EVENT_NAME_STEP_STARTED;
+    case OUTCOME_SUCCESS: return EVENT_NAME_STEP_COMPLETED;
+    default: return EVENT_NAME_STEP_FAILED;
     }
 }
 
@@ -96,7 +96,7 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
     if (is_begin && was_active) /* reported again, with its process or its name */
         return 0;
     snprintf(details, sizeof(details), STEP_DETAILS_FORMAT, (long long)step->sheet_num,
-             strchr(step_event(step->outcome), '.') + 1);
+             event_name_word(step_event(step->outcome)));
     engine_report_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
                        step->process.pid, step->exit_code, details);
     if (!is_begin)
@@ -120,5 +120,5 @@ void run_lifecycle_progressed(struct daemon *daemon, const struct run *run)
     };
 
     record_encode(&job_progress_record, &progress, &json);
-    lifecycle_publish(daemon, "job.progress", run, run->current_sheet, &data);
+    lifecycle_publish(daemon, EVENT_NAME_JOB_PROGRESS, run, run->current_sheet, &data);
 }

@@ -141,11 +141,11 @@ bool lifecycle_has_room(const struct daemon *daemon)
 
 /* ---- publishing ---- */
 
-void lifecycle_publish(struct daemon *daemon, const char *event, const struct run *run,
+void lifecycle_publish(struct daemon *daemon, enum event_name event, const struct run *run,
                        int64_t sheet_num, const struct text *data)
 {
     if (text_error(data) == 0)
-        bus_publish(daemon->bus, &(struct bus_message){.event = event,
+        bus_publish(daemon->bus, &(struct bus_message){.event = event_name_text(event),
                                                        .timestamp = ns_to_sec(clock_real_ns()),
                                                        .job_id = run->job_id,
                                                        .sheet_num = sheet_num,
@@ -153,7 +153,7 @@ void lifecycle_publish(struct daemon *daemon, const char *event, const struct ru
                                                        .data = data});
 }
 
-void lifecycle_publish_job(struct daemon *daemon, const char *event, const struct run *run,
+void lifecycle_publish_job(struct daemon *daemon, enum event_name event, const struct run *run,
                            const struct job *job)
 {
     _cleanup_text_ struct text data = {0};
@@ -161,7 +161,7 @@ void lifecycle_publish_job(struct daemon *daemon, const char *event, const struc
     struct json_writer json = {.out = &data};
     struct job shown = *job;
 
-    if (!bus_is_wanted(daemon->bus, event))
+    if (!bus_is_wanted(daemon->bus, event_name_text(event)))
         return;
     publish_redact(daemon, &arena, &shown.command);
     publish_redact(daemon, &arena, &shown.cause);
@@ -222,7 +222,7 @@ static int store_begin(struct daemon *daemon, const struct job_start *start, str
     if (daemon->writer)
         r = store_writer_begin_job(daemon->writer, &job);
     if (r == 0)
-        lifecycle_publish_job(daemon, "job.started", run, &job);
+        lifecycle_publish_job(daemon, EVENT_NAME_JOB_STARTED, run, &job);
     return r;
 }
 

@@ -1,4 +1,5 @@
-/* Admission without a daemon: whether a job may start, by the machine's memory alone. Pure. */
+/* Admission without a daemon: whether a job may start, by the machine's memory alone; and which
+ * estimates admission uses, with a daemon and without one. Pure. */
 #pragma once
 
 #include "detect/pressure.h"
@@ -8,3 +9,6 @@
  * ignored if it is NULL or has too little confidence. */
 void admission_without_daemon(const struct snapshot *snapshot,
                               const struct resource_estimate *estimate, struct admission *ret);
+
+/* Returns whether the estimate has enough confidence for admission. */
+bool admission_uses_estimate(const struct resource_estimate *estimate);

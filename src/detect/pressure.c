@@ -7,29 +7,13 @@
 #include "base/macros.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "detect/admission-constants.h"
+#include "detect/admission.h"
 
 /* The share that `auto` means; the rest is for other processes. */
-#define AUTO_SHARE 0.8
-/* Above this share of the memory limit, no new job is accepted. */
-#define ACCEPT_MEMORY_RATIO 0.85
-/* Above this share of the process limit, neither a job nor a step starts. */
-#define PROCESS_RATIO 0.8
-/* A rejected job waits at least this long, even without pressure. */
-#define RETRY_SECONDS 10
+#define AUTO_SHARE (LIMITS_AUTO_PCT / 100.0)
 /* Width of a reported name in a reason. */
 #define NAME_COLUMNS 40
-
-/* A level begins above this share of the memory limit, or at this PSI value. A step waits for the
- * delay. */
-static const struct level {
-    double memory_ratio;
-    double psi_full_avg10;
-    double delay_seconds;
-} levels[] = {
-    [PRESSURE_NONE] = {-1, -1, 0},        [PRESSURE_LOW] = {0.50, INFINITY, 2},
-    [PRESSURE_MEDIUM] = {0.70, 10, 10},   [PRESSURE_HIGH] = {0.85, 25, 30},
-    [PRESSURE_CRITICAL] = {0.95, 50, 60},
-};
 
 struct pressure_limits pressure_limits_resolve(const struct limits_config *config,
                                                double memory_total_mb, int64_t pids_limit)
@@ -102,7 +86,8 @@ static enum pressure level_of_memory(const struct pressure_limits *limits,
 {
     enum pressure level = PRESSURE_CRITICAL;
 
-    while (level > PRESSURE_NONE && !(memory_ratio(limits, input) > levels[level].memory_ratio))
+    while (level > PRESSURE_NONE &&
+           !(memory_ratio(limits, input) > pressure_thresholds[level].memory_ratio))
         level--;
     return level;
 }
@@ -118,7 +103,8 @@ static enum pressure level_of_psi(const struct pressure_limits *limits _unused_,
 {
     enum pressure level = PRESSURE_CRITICAL;
 
-    while (level > PRESSURE_NONE && !(input->psi_memory_full_avg10 >= levels[level].psi_full_avg10))
+    while (level > PRESSURE_NONE &&
+           !(input->psi_memory_full_avg10 >= pressure_thresholds[level].psi_full_avg10))
         level--;
     return level;
 }
@@ -240,7 +226,7 @@ void pressure_can_start_sheet(const struct pressure_limits *limits,
     if (strongest)
         strongest->describe(limits, input, &reason);
     *ret = (struct admission){.allowed = level < PRESSURE_CRITICAL,
-                              .delay_seconds = levels[level].delay_seconds,
+                              .delay_seconds = pressure_thresholds[level].delay_seconds,
                               .level = level};
     set_reason(ret, &reason);
 }
@@ -253,7 +239,7 @@ static bool is_too_large(const struct pressure_limits *limits, const struct pres
     double free_mb = limits->max_memory_mb - input->unique_mb;
     struct human needed, left, limit;
 
-    if (!estimate || !(estimate->confidence >= ESTIMATE_MIN_CONFIDENCE) ||
+    if (!estimate || !admission_uses_estimate(estimate) ||
         !(estimate->estimated_peak_memory_mb > free_mb))
         return false;
     text_printf(out, "jobs of its type need up to %s of memory, and %s of %s are free",
@@ -295,7 +281,8 @@ void pressure_should_accept_job(const struct pressure_limits *limits,
         strongest->describe(limits, input, &reason);
     *ret = (struct admission){
         .allowed = !rejected,
-        .delay_seconds = rejected ? MAX(levels[level].delay_seconds, (double)RETRY_SECONDS) : 0,
+        .delay_seconds =
+            rejected ? MAX(pressure_thresholds[level].delay_seconds, (double)RETRY_SECONDS) : 0,
         .level = level,
     };
     set_reason(ret, &reason);

@@ -5,7 +5,7 @@
 #include "model/estimate.h"
 #include "model/snapshot.h"
 
-/* The configured limits, where `auto` is 80 % of the effective memory and of the pids limit. If
+/* The configured limits, where `auto` is a share of the effective memory and of the pids limit. If
  * these are unknown, so is the limit, and no job or step is admitted. */
 struct pressure_limits {
     double max_memory_mb;

@@ -14,9 +14,9 @@
 
 #include "detect/detector.h"
 #include "detect/pressure.h"
+#include "engine/engine-settings.h"
 #include "engine/gpu/gpu-watch.h"
 #include "jobs/registry.h"
-#include "jobs/rules.h"
 #include "loop/helper.h"
 #include "model/tick-box.h"
 #include "probe/connector.h"
@@ -25,20 +25,6 @@
 #include "trace/tracing.h"
 
 struct engine;
-
-/* Settings that may change. The pointers must stay valid until the engine is closed or configured
- * anew. */
-struct engine_settings {
-    uint64_t interval_ns;
-    enum scope scope;
-    const struct anomaly_config *anomaly; /* NULL: no detection */
-    const struct limits_config *limits;   /* NULL: no pressure level */
-    const struct rules *rules;            /* NULL: none */
-    uint64_t linger_ns; /* how long a run found by a rule outlives its last process */
-    enum syscalls_choice syscalls;
-    enum auto_switch gpus;
-    bool traces_members; /* attach `strace -c` to every new process of a run */
-};
 
 struct engine_options {
     struct engine_settings settings;

@@ -8,9 +8,10 @@
 #include "base/macros.h"
 #include "stats/wilson.h"
 
-void calibrator_init(struct calibrator *calibrator, const struct learn_constants *constants)
+void calibrator_init(struct calibrator *calibrator, const struct learn_constants *constants,
+                     bool (*is_sure)(const struct resource_estimate *estimate))
 {
-    *calibrator = (struct calibrator){.constants = constants};
+    *calibrator = (struct calibrator){.constants = constants, .is_sure = is_sure};
 }
 
 void calibrator_done(struct calibrator *calibrator)
@@ -72,15 +73,15 @@ static void check_figure(struct held_rate *rate, const struct run_need *need, do
     rate->held += value <= most;
 }
 
-static void check_run(const struct run_need *need, const struct resource_estimate *estimate,
-                      struct calibration *calibration)
+static void check_run(const struct calibrator *calibrator, const struct run_need *need,
+                      const struct resource_estimate *estimate, struct calibration *calibration)
 {
     calibration->runs++;
     check_figure(&calibration->memory, need, need->memory_mb, estimate->peak_memory_mb_p95);
     check_figure(&calibration->cpu, need, need->cpu_seconds, estimate->cpu_seconds_p95);
     check_figure(&calibration->duration, need, need->duration_seconds,
                  estimate->duration_seconds_p95);
-    if (estimate->confidence >= ESTIMATE_MIN_CONFIDENCE)
+    if (calibrator->is_sure(estimate))
         check_figure(&calibration->memory_when_sure, need, need->memory_mb,
                      estimate->peak_memory_mb_p95);
 }
@@ -97,7 +98,7 @@ static void compute_rate(struct held_rate *rate)
 }
 
 /* Sorts the needs. */
-static void calibrate_type(const struct learn_constants *constants, struct run_need *needs,
+static void calibrate_type(const struct calibrator *calibrator, struct run_need *needs,
                            size_t count, double *scratch, struct calibration *calibration)
 {
     struct resource_estimate estimate;
@@ -107,9 +108,9 @@ static void calibrate_type(const struct learn_constants *constants, struct run_n
         if (needs[i].ended_at <= needs[i].started_at)
             continue; /* the clock was set: it would count among the runs before it */
         size_t before = count_ended(needs, count, needs[i].started_at);
-        size_t used = MIN(before, constants->estimate_runs_max);
+        size_t used = MIN(before, calibrator->constants->estimate_runs_max);
         if (estimate_of_needs(needs + before - used, used, scratch, &estimate) == 0)
-            check_run(&needs[i], &estimate, calibration);
+            check_run(calibrator, &needs[i], &estimate, calibration);
     }
     compute_rate(&calibration->memory);
     compute_rate(&calibration->cpu);
@@ -153,7 +154,7 @@ static int calibrate_types(struct calibrator *calibrator, struct run_need *needs
         struct calibration found = {.runs = 0};
         const char *type = calibrator->runs.items[from].job_type;
         to = copy_needs(calibrator, from, needs);
-        calibrate_type(calibrator->constants, needs, to - from, scratch, &found);
+        calibrate_type(calibrator, needs, to - from, scratch, &found);
         if (!found.runs)
             continue;
         found.job_type = arena_strdup(arena, type);

@@ -17,12 +17,15 @@ struct typed_need {
 
 struct calibrator {
     const struct learn_constants *constants;
+    bool (*is_sure)(const struct resource_estimate *estimate);
     struct VEC(struct typed_need) runs;
     const char *last_type; /* consecutive runs often have the same type */
     struct arena arena;
 };
 
-void calibrator_init(struct calibrator *calibrator, const struct learn_constants *constants);
+/* `is_sure` returns whether admission uses an estimate; those are also counted separately. */
+void calibrator_init(struct calibrator *calibrator, const struct learn_constants *constants,
+                     bool (*is_sure)(const struct resource_estimate *estimate));
 void calibrator_done(struct calibrator *calibrator);
 
 /* Adds a run. Ignores runs without a type, running runs and lost runs. Returns 0 or -ENOMEM. */

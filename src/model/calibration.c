@@ -25,8 +25,7 @@ static const struct field calibration_fields[] = {
     FIELD(cpu, FIELD_RECORD, .record = &held_rate_record, .meaning = "CPU seconds"),
     FIELD(duration, FIELD_RECORD, .record = &held_rate_record, .meaning = "wall time"),
     FIELD(memory_when_sure, FIELD_RECORD, .record = &held_rate_record,
-          .meaning =
-              "peak memory, only for estimates that admission uses (confidence 0.5 or more)"),
+          .meaning = "peak memory, only for estimates with enough confidence for admission"),
 #undef FIELD
 };
 const struct record calibration_record =

@@ -3,9 +3,6 @@
 
 #include "model/field.h"
 
-/* Admission ignores estimates with less confidence. */
-#define ESTIMATE_MIN_CONFIDENCE 0.5
-
 struct resource_estimate {
     double estimated_peak_memory_mb;   /* p95 */
     double estimated_cpu_seconds;      /* p50 */

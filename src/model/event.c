@@ -1,8 +1,5 @@
 #include "model/event.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/macros.h"
 
 const char *const event_type_names[] = {
@@ -42,23 +39,6 @@ static const struct field process_event_fields[] = {
 };
 const struct record process_event_record =
     RECORD_OF(struct process_event, "ProcessEvent", process_event_fields);
-
-const char *event_step_state(const struct process_event *event)
-{
-    static const char *const states[] = {"started", "completed", "failed"};
-    char details[64];
-
-    if ((event->event_type != EVENT_SPAWN && event->event_type != EVENT_EXIT) || !event->details ||
-        !int_is_known(event->sheet_num))
-        return NULL;
-    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
-        snprintf(details, sizeof(details), STEP_DETAILS_FORMAT, (long long)event->sheet_num,
-                 states[i]);
-        if (strcmp(event->details, details) == 0)
-            return states[i];
-    }
-    return NULL;
-}
 
 bool event_is_failure(const struct process_event *event)
 {

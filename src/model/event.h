@@ -73,13 +73,9 @@ struct anomaly {
 struct process_event_list LIST(struct process_event);
 struct anomaly_list LIST(struct anomaly);
 
-/* The details of an event with which a scheduler reports a step: its number, then "started",
- * "completed" or "failed". Databases contain them. */
+/* The details of an event with which a scheduler reports a step: its number and the last word of
+ * the event's name, see event-name.h. Databases contain them. */
 #define STEP_DETAILS_FORMAT "Sheet %lld %s"
-
-/* Returns what an event reports about a step: "started", "completed" or "failed"; NULL if it is an
- * event of a process. Decides by the texts, because JSON does not contain `is_step`. */
-const char *event_step_state(const struct process_event *event);
 
 /* Returns whether a process ended with a nonzero status or by a signal. */
 bool event_is_failure(const struct process_event *event);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "detect/admission.h"
 #include "learn/calibration.h"
 #include "learn/correlation.h"
 #include "query/query.h"
@@ -136,7 +137,7 @@ int query_calibration(struct store_reader *reader, const char *job_type, int64_t
     };
     _cleanup_calibrator_ struct calibrator calibrator;
 
-    calibrator_init(&calibrator, constants);
+    calibrator_init(&calibrator, constants, admission_uses_estimate);
     int r = store_visit_digests(reader, &filter, add_need, &calibrator);
     return r < 0 ? r : calibrator_make(&calibrator, arena, ret);
 }

@@ -27,7 +27,7 @@ static void append_type(const char *job_type, const struct resource_estimate *es
     text_append_char(out, '\n');
 }
 
-int estimate_format(const char *job_type, const struct resource_estimate *estimate,
+int estimate_format(const char *job_type, const struct resource_estimate *estimate, bool is_sure,
                     const struct report_style *style, struct text *out)
 {
     static const struct table_column columns[] = {
@@ -36,7 +36,6 @@ int estimate_format(const char *job_type, const struct resource_estimate *estima
         {.title = "AT MOST (P95)", .is_figure = true},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
-    bool is_sure = estimate->confidence >= ESTIMATE_MIN_CONFIDENCE;
     struct human figure;
 
     size_t start = out->length;

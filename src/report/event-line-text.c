@@ -23,35 +23,31 @@ static const char *last_word(const char *event)
 const char *event_line_label(const struct event_line *line)
 {
     switch (line->kind) {
-    case EVENT_LINE_ANOMALY:
-        return strcmp(line->event, "monitor.anomaly_cleared") == 0 ? "cleared" : "anomaly";
-    case EVENT_LINE_GAP: return "gap";
-    case EVENT_LINE_JOB: return "job";
-    case EVENT_LINE_SHEET: return "step";
-    case EVENT_LINE_PROCESS: return event_label(&line->process);
+    case EVENT_KIND_ANOMALY:
+        return event_line_name(line) == EVENT_NAME_ANOMALY_CLEARED ? "cleared" : "anomaly";
+    case EVENT_KIND_GAP: return "gap";
+    case EVENT_KIND_JOB: return "job";
+    case EVENT_KIND_STEP: return "step";
+    case EVENT_KIND_PROCESS: return event_label(&line->process);
     default: return last_word(line->event);
     }
 }
 
-const char *event_line_name(const struct event_line *line)
+enum event_name event_line_name(const struct event_line *line)
 {
-    const char *state = line->kind == EVENT_LINE_PROCESS ? event_step_state(&line->process) : NULL;
-
-    if (!state)
-        return line->event;
-    return strcmp(state, "started") == 0     ? "sheet.started"
-           : strcmp(state, "completed") == 0 ? "sheet.completed"
-                                             : "sheet.failed";
+    enum event_name step =
+        line->kind == EVENT_KIND_PROCESS ? event_name_of_step(&line->process) : EVENT_NAME_UNKNOWN;
+    return step != EVENT_NAME_UNKNOWN ? step : event_name_find(line->event);
 }
 
 static enum tint job_event_tint(const struct event_line *line)
 {
     const char *outcome = line->job.outcome;
+    enum event_name name = event_line_name(line);
 
-    if (strcmp(line->event, "sheet.failed") == 0 || (outcome && strcmp(outcome, "failure") == 0))
+    if (name == EVENT_NAME_STEP_FAILED || (outcome && strcmp(outcome, "failure") == 0))
         return TINT_BAD;
-    return strcmp(line->event, "sheet.completed") == 0 ||
-                   (outcome && strcmp(outcome, "success") == 0)
+    return name == EVENT_NAME_STEP_COMPLETED || (outcome && strcmp(outcome, "success") == 0)
                ? TINT_GOOD
                : TINT_BOLD;
 }
@@ -59,21 +55,21 @@ static enum tint job_event_tint(const struct event_line *line)
 enum tint event_line_tint(const struct event_line *line)
 {
     switch (line->kind) {
-    case EVENT_LINE_PROCESS: return event_tint(&line->process);
-    case EVENT_LINE_ANOMALY:
+    case EVENT_KIND_PROCESS: return event_tint(&line->process);
+    case EVENT_KIND_ANOMALY:
         if (real_is_known(line->anomaly.cleared_at))
             return TINT_GOOD;
         return line->anomaly.severity >= SEVERITY_HIGH ? TINT_BAD : TINT_DOUBTFUL;
-    case EVENT_LINE_GAP: return TINT_DOUBTFUL;
-    case EVENT_LINE_JOB:
-    case EVENT_LINE_SHEET: return job_event_tint(line);
+    case EVENT_KIND_GAP: return TINT_DOUBTFUL;
+    case EVENT_KIND_JOB:
+    case EVENT_KIND_STEP: return job_event_tint(line);
     default: return TINT_NONE;
     }
 }
 
 double event_line_time(const struct event_line *line)
 {
-    return line->kind == EVENT_LINE_PROCESS ? line->process.timestamp : line->timestamp;
+    return line->kind == EVENT_KIND_PROCESS ? line->process.timestamp : line->timestamp;
 }
 
 /* ---- details ---- */
@@ -127,10 +123,9 @@ static void format_end(const struct event_line_job *job, struct text *out)
 static void format_job(const struct event_line *line, struct text *out)
 {
     const struct event_line_job *job = &line->job;
-    bool is_finished = strcmp(line->event, "job.finished") == 0;
 
     style_visible(last_word(line->event), out);
-    if (is_finished) {
+    if (event_line_name(line) == EVENT_NAME_JOB_FINISHED) {
         text_append_string(out, ": ");
         style_visible(job->outcome, out);
         format_end(job, out);
@@ -160,20 +155,20 @@ static void format_sheet(const struct event_line *line, struct text *out)
 void event_line_format_details(const struct event_line *line, struct text *out)
 {
     switch (line->kind) {
-    case EVENT_LINE_PROCESS: event_format(&line->process, out); break;
-    case EVENT_LINE_ANOMALY: format_anomaly(&line->anomaly, out); break;
-    case EVENT_LINE_GAP: format_gap(&line->gap, out); break;
-    case EVENT_LINE_JOB: format_job(line, out); break;
-    case EVENT_LINE_SHEET: format_sheet(line, out); break;
+    case EVENT_KIND_PROCESS: event_format(&line->process, out); break;
+    case EVENT_KIND_ANOMALY: format_anomaly(&line->anomaly, out); break;
+    case EVENT_KIND_GAP: format_gap(&line->gap, out); break;
+    case EVENT_KIND_JOB: format_job(line, out); break;
+    case EVENT_KIND_STEP: format_sheet(line, out); break;
     default: break;
     }
 }
 
 const char *event_line_command(const struct event_line *line)
 {
-    if (line->kind == EVENT_LINE_PROCESS)
+    if (line->kind == EVENT_KIND_PROCESS)
         return line->process.command;
-    return line->kind == EVENT_LINE_JOB ? line->job.command : NULL;
+    return line->kind == EVENT_KIND_JOB ? line->job.command : NULL;
 }
 
 /* ---- the line ---- */

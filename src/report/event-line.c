@@ -1,7 +1,6 @@
 #include "report/event-line.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "model/record-json.h"
 
@@ -40,27 +39,15 @@ static const struct field anomaly_fields[] = WITH_DATA(anomaly, anomaly_record);
 static const struct field gap_fields[] = WITH_DATA(gap, gap_record);
 static const struct field of_job_fields[] = WITH_DATA(job, line_job_record);
 
-/* Kinds of events, by the prefix of their names. */
-static const struct family {
-    const char *prefix;
-    enum event_line_kind kind;
-    struct record record;
-} families[] = {
-    {"process.", EVENT_LINE_PROCESS, RECORD_OF(struct event_line, "EventLine", process_fields)},
-    {"monitor.anomaly", EVENT_LINE_ANOMALY,
-     RECORD_OF(struct event_line, "EventLine", anomaly_fields)},
-    {"monitor.gap", EVENT_LINE_GAP, RECORD_OF(struct event_line, "EventLine", gap_fields)},
-    {"job.", EVENT_LINE_JOB, RECORD_OF(struct event_line, "EventLine", of_job_fields)},
-    {"sheet.", EVENT_LINE_SHEET, RECORD_OF(struct event_line, "EventLine", of_job_fields)},
+/* The envelopes by kind; without fields: shown by its name only. */
+static const struct record records[] = {
+    [EVENT_KIND_SNAPSHOT] = {0},
+    [EVENT_KIND_ANOMALY] = RECORD_OF(struct event_line, "EventLine", anomaly_fields),
+    [EVENT_KIND_GAP] = RECORD_OF(struct event_line, "EventLine", gap_fields),
+    [EVENT_KIND_PROCESS] = RECORD_OF(struct event_line, "EventLine", process_fields),
+    [EVENT_KIND_JOB] = RECORD_OF(struct event_line, "EventLine", of_job_fields),
+    [EVENT_KIND_STEP] = RECORD_OF(struct event_line, "EventLine", of_job_fields),
 };
-
-static const struct family *find_family(const char *event)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-        if (strncmp(event, families[i].prefix, strlen(families[i].prefix)) == 0)
-            return &families[i];
-    return NULL;
-}
 
 int event_line_decode(const char *json, size_t length, struct arena *arena, struct event_line *ret)
 {
@@ -70,55 +57,38 @@ int event_line_decode(const char *json, size_t length, struct arena *arena, stru
     int r = record_decode(&head_record, json, length, arena, &line, &error);
     if (r < 0)
         return r;
-    const struct family *family = find_family(line.event);
-    if (family) {
-        r = record_decode(&family->record, json, length, arena, &whole, &error);
+    enum event_kind kind = event_name_kind(line.event);
+    if (records[kind].field_count) {
+        r = record_decode(&records[kind], json, length, arena, &whole, &error);
         if (r == -ENOMEM)
             return r;
         if (r == 0) {
             line = whole;
-            line.kind = family->kind;
+            line.kind = kind;
         }
     }
     *ret = line;
     return 0;
 }
 
-static const char *event_type_name(const struct process_event *event)
+struct event_line event_line_of_process(const struct process_event *event)
 {
-    const char *name =
-        field_enum_name(record_find(&process_event_record, "event_type"), event->event_type);
-    return name ? name : "event";
-}
-
-int event_line_of_process(const struct process_event *event, struct arena *arena,
-                          struct event_line *ret)
-{
-    _cleanup_text_ struct text name = {0};
-
-    text_printf(&name, "process.%s", event_type_name(event));
-    struct event_line line = {
-        .event = text_error(&name) == 0 ? arena_strdup(arena, name.bytes) : NULL,
-        .timestamp = event->timestamp,
-        .job_id = event->job_id,
-        .sheet_num = event->sheet_num,
-        .kind = EVENT_LINE_PROCESS,
-        .process = *event,
-    };
-    if (!line.event)
-        return -ENOMEM;
-    *ret = line;
-    return 0;
+    return (struct event_line){.event = event_name_text(event_name_of_type(event->event_type)),
+                               .timestamp = event->timestamp,
+                               .job_id = event->job_id,
+                               .sheet_num = event->sheet_num,
+                               .kind = EVENT_KIND_PROCESS,
+                               .process = *event};
 }
 
 struct event_line event_line_of_anomaly(const struct anomaly *anomaly, bool is_end)
 {
     struct event_line line = {
-        .event = is_end ? "monitor.anomaly_cleared" : "monitor.anomaly",
+        .event = event_name_text(is_end ? EVENT_NAME_ANOMALY_CLEARED : EVENT_NAME_ANOMALY),
         .timestamp = is_end ? anomaly->cleared_at : anomaly->timestamp,
         .job_id = anomaly->job_id,
         .sheet_num = anomaly->sheet_num,
-        .kind = EVENT_LINE_ANOMALY,
+        .kind = EVENT_KIND_ANOMALY,
         .anomaly = *anomaly,
     };
 
@@ -129,21 +99,21 @@ struct event_line event_line_of_anomaly(const struct anomaly *anomaly, bool is_e
 
 struct event_line event_line_of_gap(const struct gap *gap)
 {
-    return (struct event_line){.event = "monitor.gap",
+    return (struct event_line){.event = event_name_text(EVENT_NAME_GAP),
                                .timestamp = gap->timestamp,
                                .sheet_num = INT_UNKNOWN,
-                               .kind = EVENT_LINE_GAP,
+                               .kind = EVENT_KIND_GAP,
                                .gap = *gap};
 }
 
 struct event_line event_line_of_job(const struct job *job, bool is_end)
 {
     struct event_line line = {
-        .event = is_end ? "job.finished" : "job.started",
+        .event = event_name_text(is_end ? EVENT_NAME_JOB_FINISHED : EVENT_NAME_JOB_STARTED),
         .timestamp = is_end ? job->ended_at : job->started_at,
         .job_id = job->job_id,
         .sheet_num = INT_UNKNOWN,
-        .kind = EVENT_LINE_JOB,
+        .kind = EVENT_KIND_JOB,
     };
 
     record_init(&line_job_record, &line.job);
@@ -160,10 +130,9 @@ struct event_line event_line_of_job(const struct job *job, bool is_end)
 
 void event_line_encode_event(const struct event_line *line, struct text *out)
 {
-    const struct record record = RECORD_OF(struct event_line, "EventLine", process_fields);
     struct json_writer json = {.out = out};
 
-    record_encode(&record, line, &json);
+    record_encode(&records[EVENT_KIND_PROCESS], line, &json);
 }
 
 int64_t event_line_pid(const struct event_line *line)
@@ -171,10 +140,10 @@ int64_t event_line_pid(const struct event_line *line)
     int64_t pid = 0;
 
     switch (line->kind) {
-    case EVENT_LINE_PROCESS: pid = line->process.pid; break;
-    case EVENT_LINE_ANOMALY: pid = line->anomaly.pid; break;
-    case EVENT_LINE_JOB:
-    case EVENT_LINE_SHEET: pid = line->job.pid; break;
+    case EVENT_KIND_PROCESS: pid = line->process.pid; break;
+    case EVENT_KIND_ANOMALY: pid = line->anomaly.pid; break;
+    case EVENT_KIND_JOB:
+    case EVENT_KIND_STEP: pid = line->job.pid; break;
     default: break;
     }
     return pid > 0 ? pid : 0;
@@ -183,10 +152,10 @@ int64_t event_line_pid(const struct event_line *line)
 const char *event_line_run_id(const struct event_line *line)
 {
     switch (line->kind) {
-    case EVENT_LINE_PROCESS: return line->process.run_id;
-    case EVENT_LINE_ANOMALY: return line->anomaly.run_id;
-    case EVENT_LINE_JOB:
-    case EVENT_LINE_SHEET: return line->job.run_id;
+    case EVENT_KIND_PROCESS: return line->process.run_id;
+    case EVENT_KIND_ANOMALY: return line->anomaly.run_id;
+    case EVENT_KIND_JOB:
+    case EVENT_KIND_STEP: return line->job.run_id;
     default: return NULL;
     }
 }

@@ -2,19 +2,10 @@
  * of a job or step. The daemon publishes it as {event, timestamp, job_id, sheet_num, data}. */
 #pragma once
 
-#include "model/event.h"
+#include "model/event-name.h"
 #include "model/gap.h"
 #include "model/job.h"
 #include "report/style.h"
-
-enum event_line_kind {
-    EVENT_LINE_OTHER, /* unknown kind, from a newer daemon: only the envelope is decoded */
-    EVENT_LINE_PROCESS,
-    EVENT_LINE_ANOMALY,
-    EVENT_LINE_GAP,
-    EVENT_LINE_JOB,
-    EVENT_LINE_SHEET,
-};
 
 /* The data of a job or step. Each event sets only some of the members. */
 struct event_line_job {
@@ -36,23 +27,22 @@ struct event_line {
     double timestamp;
     const char *job_id;
     int64_t sheet_num;
-    enum event_line_kind kind;
+    /* OTHER: an unknown event of a newer daemon, of which only the envelope is decoded. */
+    enum event_kind kind;
     union {
         struct process_event process;
         struct anomaly anomaly;
         struct gap gap;
-        struct event_line_job job; /* EVENT_LINE_JOB and EVENT_LINE_SHEET */
+        struct event_line_job job; /* EVENT_KIND_JOB and EVENT_KIND_STEP */
     };
 };
 
 /* Decodes a published event; texts are placed in `arena`. If `data` does not match the event's
- * name, the kind is EVENT_LINE_OTHER. Returns 0, -EBADMSG (no envelope) or -ENOMEM. */
+ * name, the kind is EVENT_KIND_OTHER. Returns 0, -EBADMSG (no envelope) or -ENOMEM. */
 int event_line_decode(const char *json, size_t length, struct arena *arena, struct event_line *ret);
 
-/* Makes the line of a stored process event. The name is placed in `arena`; other texts are shared
- * with `event`. Returns 0 or -ENOMEM. */
-int event_line_of_process(const struct process_event *event, struct arena *arena,
-                          struct event_line *ret);
+/* Makes the line of a stored process event, with which it shares its texts. */
+struct event_line event_line_of_process(const struct process_event *event);
 /* Writes the line of a process event as JSON, without a newline. Errors are the buffer's. */
 void event_line_encode_event(const struct event_line *line, struct text *out);
 
@@ -66,9 +56,9 @@ struct event_line event_line_of_job(const struct job *job, bool is_end);
 int64_t event_line_pid(const struct event_line *line);
 const char *event_line_run_id(const struct event_line *line);
 
-/* The published name of the event: that of a stored step is not `process.exit`, but
- * `sheet.completed`. */
-const char *event_line_name(const struct event_line *line);
+/* Returns the published name of the event: that of a stored step is not `process.exit`, but
+ * `sheet.completed`. EVENT_NAME_UNKNOWN: see `event`. */
+enum event_name event_line_name(const struct event_line *line);
 
 /* The parts of a line, for callers with a layout of their own: the time of the event (a daemon
  * publishes the event a little later); a one-word label ("exit", "anomaly"); the label's colour;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/event-name.h"
 #include "model/process.h"
 #include "report/figures.h"
 #include "report/table.h"
@@ -27,19 +28,19 @@ const char *event_label(const struct process_event *event)
 {
     const char *name = name_of(&process_event_record, "event_type", event->event_type);
 
-    if (event_step_state(event))
+    if (event_name_of_step(event) != EVENT_NAME_UNKNOWN)
         return "step";
     return name ? name : "event";
 }
 
 enum tint event_tint(const struct process_event *event)
 {
-    const char *state = event_step_state(event);
-
-    if (state)
-        return strcmp(state, "failed") == 0      ? TINT_BAD
-               : strcmp(state, "completed") == 0 ? TINT_GOOD
-                                                 : TINT_BOLD;
+    switch (event_name_of_step(event)) {
+    case EVENT_NAME_STEP_STARTED: return TINT_BOLD;
+    case EVENT_NAME_STEP_COMPLETED: return TINT_GOOD;
+    case EVENT_NAME_STEP_FAILED: return TINT_BAD;
+    default: break;
+    }
     if (event->event_type == EVENT_OOM || event_is_failure(event))
         return TINT_BAD;
     return event->event_type == EVENT_SIGNAL ? TINT_DOUBTFUL : TINT_NONE;
@@ -95,11 +96,11 @@ void step_format(int64_t number, const char *state, int64_t exit_code, struct te
 
 void event_format(const struct process_event *event, struct text *out)
 {
-    const char *step_state = event_step_state(event);
+    enum event_name step = event_name_of_step(event);
     struct human figure;
 
-    if (step_state) {
-        step_format(event->sheet_num, step_state, event->exit_code, out);
+    if (step != EVENT_NAME_UNKNOWN) {
+        step_format(event->sheet_num, event_name_word(step), event->exit_code, out);
         return;
     }
     if (int_is_known(event->count))

@@ -423,7 +423,7 @@ static void start_loading(struct job_runner *runner)
     struct kernel_probe_error refusal;
 
     if (!runner->engine || runner->kernel ||
-        runner->options->collector == COLLECTOR_CHOICE_PROCFS ||
+        runner->options->config->collector == COLLECTOR_CHOICE_PROCFS ||
         !kernel_probe_is_allowed(PROC_ROOT, &refusal))
         return;
     if (kernel_loader_start(&runner->loop, &options, &runner->loader) < 0)
@@ -449,15 +449,24 @@ static bool is_stored_here(void *context)
     return !runner->storage || run_storage_is_local(runner->storage);
 }
 
+/* There are only the processes of one run: all are kept, and they do not show the pressure of the
+ * machine. */
+static struct engine_settings make_settings(const struct job_run_options *options)
+{
+    struct engine_settings settings = engine_settings_of(options->config, NULL);
+
+    settings.interval_ns = options->interval_ns;
+    settings.scope = SCOPE_ALL;
+    settings.limits = NULL;
+    if (!options->store)
+        settings.anomaly = NULL;
+    return settings;
+}
+
 static int start_sampling(struct job_runner *runner)
 {
     const struct engine_options options = {
-        .settings = {.interval_ns = runner->options->interval_ns,
-                     .scope = SCOPE_ALL,
-                     .anomaly = runner->options->anomaly,
-                     .syscalls = runner->options->syscalls,
-                     .gpus = runner->options->gpus,
-                     .traces_members = runner->options->traces_members},
+        .settings = make_settings(runner->options),
         .only_jobs = true,
         .registry = runner->registry,
         .connector = TAKE_PTR(runner->connector),

@@ -24,19 +24,16 @@ struct job_run_options {
     const char *job_type;
     int64_t sheet_num;
     uint64_t interval_ns;
-    const struct anomaly_config *anomaly; /* NULL: no detection */
-    bool wait_for_all; /* also wait for processes that the command left running */
-    enum collector_choice collector;
+    bool wait_for_all;           /* also wait for processes that the command left running */
+    const struct config *config; /* how to measure; the interval is that above */
     bool is_exact; /* exact figures are required: the kernel collector is loaded before the command
                       starts; if that fails, the command is not run */
-    enum syscalls_choice syscalls;
-    enum auto_switch gpus;
-    bool traces_members;  /* attach strace to every process, unless a daemon stores the run */
     bool counts_syscalls; /* count every system call of the run; requires the kernel collector, as
                              is_exact */
 
     /* Where to store the run, retention and redaction; job_run() fills in the session. NULL: not
-     * stored. Storage errors are reported and do not affect the command. */
+     * stored, and without detection of anomalies. Storage errors are reported and do not affect the
+     * command. */
     const struct store_options *store;
     void (*on_notice)(void *context, const char *text); /* see store-writer.h */
     void *context;

@@ -8,22 +8,19 @@
 
 static enum look look_of(const struct headline *headline)
 {
-    static const struct {
-        const char *event;
-        enum look look;
-    } looks[] = {
-        {"process.spawn", LOOK_DIM},  {"process.exec", LOOK_EVENT},
-        {"process.exit", LOOK_GOOD},  {"process.signal", LOOK_DOUBTFUL},
-        {"process.kill", LOOK_BAD},   {"process.oom", LOOK_ALARM},
-        {"job.started", LOOK_JOB},    {"sheet.started", LOOK_JOB},
-        {"job.progress", LOOK_EVENT},
+    /* LOOK_PLAIN: that of the tint. */
+    static const enum look looks[EVENT_NAME_COUNT] = {
+        [EVENT_NAME_SPAWN] = LOOK_DIM,        [EVENT_NAME_EXEC] = LOOK_EVENT,
+        [EVENT_NAME_EXIT] = LOOK_GOOD,        [EVENT_NAME_SIGNAL] = LOOK_DOUBTFUL,
+        [EVENT_NAME_KILL] = LOOK_BAD,         [EVENT_NAME_OOM] = LOOK_ALARM,
+        [EVENT_NAME_JOB_STARTED] = LOOK_JOB,  [EVENT_NAME_JOB_PROGRESS] = LOOK_EVENT,
+        [EVENT_NAME_STEP_STARTED] = LOOK_JOB,
     };
 
     if (headline->tint == TINT_BAD) /* a failed exit */
         return LOOK_BAD;
-    for (size_t i = 0; i < ARRAY_SIZE(looks); i++)
-        if (strcmp(looks[i].event, headline->event) == 0)
-            return looks[i].look;
+    if (looks[headline->name] != LOOK_PLAIN)
+        return looks[headline->name];
     return look_of_tint(headline->tint);
 }
 

@@ -5,8 +5,8 @@
 
 static bool is_same(const struct headline *a, const struct headline *b)
 {
-    return a->timestamp == b->timestamp && a->pid == b->pid && strcmp(a->event, b->event) == 0 &&
-           strcmp(a->text, b->text) == 0;
+    return a->timestamp == b->timestamp && a->pid == b->pid && a->name == b->name &&
+           strcmp(a->label, b->label) == 0 && strcmp(a->text, b->text) == 0;
 }
 
 static void drop_oldest(struct timeline *timeline)

@@ -345,6 +345,30 @@ class Reload(ServiceTestCase):
         sonde.stop()
         self.assertTrue(os.path.exists(self.path("other.db")))
 
+    def test_documented_keys_need_a_restart(self):
+        """The log names exactly the keys that docs/CONFIGURATION.md marks."""
+        document = pathlib.Path(__file__).parents[2] / "docs" / "CONFIGURATION.md"
+        marked = {key for key, reload in
+                  re.findall(r"^\| `profiler\.(\w+)` \|[^|]*\|[^|]*\| (\w*) ?\|",
+                             document.read_text(encoding="utf-8"), re.MULTILINE)
+                  if reload == "restart"}
+        values = {"enabled": "false", "collector": "procfs", "storage_path": self.path("other.db"),
+                  "jsonl_path": self.path("other.jsonl"), "jsonl_max_bytes": "2097152",
+                  "scope": "all", "gpu_enabled": "false", "strace_full_on_demand": "false"}
+        self.assertLess(marked, set(values))
+        sonde = self.daemon()
+        sonde.configure("profiler:\n" + "".join(f"  {key}: {value}\n"
+                                                for key, value in values.items()))
+        changed = {change["key"] for change in sonde.rpc("daemon.reload")["changed"]}
+        self.assertEqual(changed, {f"profiler.{key}" for key in values})
+        for key in values:
+            self.await_log(sonde, f"key=profiler.{key} ")
+        logged = set(re.findall(r'"changed, needs a restart" key=profiler\.(\w+)', sonde.log_now))
+        self.assertEqual(logged, marked)
+        status = sonde.rpc("daemon.status")
+        self.assertEqual((status["database"], status["scope"]), (self.database, "all"))
+        sonde.await_snapshots(2)
+
     def test_streams_survive_a_reload(self):
         sonde = self.daemon(interval=NEVER)
         link = sonde.top_stream()

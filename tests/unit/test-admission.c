@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "base/macros.h"
+#include "detect/admission-constants.h"
 #include "detect/admission.h"
 
 #define TOTAL_MB 1000.0
@@ -80,8 +81,7 @@ static void test_memory_stalls_refuse(void **state _unused_)
 
 static void test_an_estimate_that_does_not_fit_refuses(void **state _unused_)
 {
-    struct resource_estimate estimate = {.estimated_peak_memory_mb = 501,
-                                         .confidence = ESTIMATE_MIN_CONFIDENCE};
+    struct resource_estimate estimate = {.estimated_peak_memory_mb = 501, .confidence = 0.5};
 
     admission_without_daemon(snapshot, &estimate, &admission);
     assert_refused(PRESSURE_NONE, 10, "501");
@@ -89,9 +89,31 @@ static void test_an_estimate_that_does_not_fit_refuses(void **state _unused_)
     admission_without_daemon(snapshot, &estimate, &admission);
     assert_true(admission.allowed);
     estimate.estimated_peak_memory_mb = 900;
-    estimate.confidence = ESTIMATE_MIN_CONFIDENCE / 2;
+    estimate.confidence = 0.49;
     admission_without_daemon(snapshot, &estimate, &admission);
     assert_true(admission.allowed);
+}
+
+static void test_only_confident_estimates_are_used(void **state _unused_)
+{
+    assert_true(admission_uses_estimate(&(struct resource_estimate){.confidence = 0.5}));
+    assert_false(admission_uses_estimate(&(struct resource_estimate){.confidence = 0.499}));
+    assert_false(admission_uses_estimate(&(struct resource_estimate){.confidence = REAL_UNKNOWN}));
+}
+
+/* The documentation contains the thresholds. */
+static void test_markdown(void **state _unused_)
+{
+    _cleanup_text_ struct text levels = {0}, reasons = {0};
+
+    pressure_markdown(&levels);
+    assert_non_null(strstr(text_string(&levels), "| measure | low | medium | high | critical |\n"));
+    assert_non_null(strstr(text_string(&levels), "| > 0.50 | > 0.70 | > 0.85 | > 0.95 |\n"));
+    assert_non_null(strstr(text_string(&levels), "| | ≥ 10 | ≥ 25 | ≥ 50 |\n"));
+    admission_markdown(&reasons);
+    assert_non_null(strstr(text_string(&reasons), "above 0.85 of the limit"));
+    assert_non_null(strstr(text_string(&reasons), "Less than 15 % of the memory is available. "
+                                                  "Below 5 %"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -104,6 +126,8 @@ int main(void)
         TEST(test_little_free_memory_refuses),
         TEST(test_memory_stalls_refuse),
         TEST(test_an_estimate_that_does_not_fit_refuses),
+        TEST(test_only_confident_estimates_are_used),
+        TEST(test_markdown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,9 +12,14 @@ static struct calibrator calibrator;
 static struct arena arena;
 static double now;
 
+static bool is_sure(const struct resource_estimate *estimate)
+{
+    return estimate->confidence >= 0.5;
+}
+
 static int start(void **state _unused_)
 {
-    calibrator_init(&calibrator, &learn_constants_default);
+    calibrator_init(&calibrator, &learn_constants_default, is_sure);
     now = 1000;
     return 0;
 }

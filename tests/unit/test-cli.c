@@ -172,7 +172,7 @@ static struct event_line make_event(int event_type, int64_t pid, const char *job
     struct event_line news = {.event = "process.exit",
                               .job_id = job_id,
                               .sheet_num = INT_UNKNOWN,
-                              .kind = EVENT_LINE_PROCESS};
+                              .kind = EVENT_KIND_PROCESS};
 
     record_init(&process_event_record, &news.process);
     news.process.event_type = event_type;
@@ -184,9 +184,9 @@ static struct event_line make_event(int event_type, int64_t pid, const char *job
 static void test_selection_of_events(void **state _unused_)
 {
     const struct event_line exit = make_event(EVENT_EXIT, 7, "make", "r-1");
-    const struct event_line gap = {.event = "monitor.gap", .kind = EVENT_LINE_GAP};
+    const struct event_line gap = {.event = "monitor.gap", .kind = EVENT_KIND_GAP};
     const struct event_line job = {
-        .event = "job.started", .job_id = "make", .kind = EVENT_LINE_JOB};
+        .event = "job.started", .job_id = "make", .kind = EVENT_KIND_JOB};
     struct follow_options follow = {.filter = EVENT_FILTER_ALL};
 
     assert_true(follow_matches(&follow, &exit) && follow_matches(&follow, &gap) &&

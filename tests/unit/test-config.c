@@ -361,6 +361,105 @@ static void test_round_trip_of_defaults(void **state)
     assert_non_null(strstr(resolved.bytes, "  storage_path: /state/monitor.db  # default\n"));
 }
 
+/* ---- reload ---- */
+
+/* Values that differ from the defaults, one for each key. */
+static const char all_changed[] = "profiler:\n"
+                                  "  enabled: false\n"
+                                  "  interval_seconds: 1\n"
+                                  "  scope: all\n"
+                                  "  collector: procfs\n"
+                                  "  strace_enabled: true\n"
+                                  "  strace_full_on_demand: false\n"
+                                  "  syscalls: off\n"
+                                  "  gpu_enabled: false\n"
+                                  "  storage_path: /other/monitor.db\n"
+                                  "  jsonl_path: /other/monitor.jsonl\n"
+                                  "  jsonl_max_bytes: 2097152\n"
+                                  "  redact: [pin]\n"
+                                  "  retention:\n"
+                                  "    full_resolution_hours: 2\n"
+                                  "    downsampled_days: 2\n"
+                                  "    events_days: 2\n"
+                                  "    jobs_days: 2\n"
+                                  "  anomaly:\n"
+                                  "    memory_spike_threshold: 2\n"
+                                  "    memory_spike_window_seconds: 2\n"
+                                  "    memory_spike_min_mb: 2\n"
+                                  "    runaway_cpu_threshold: 60\n"
+                                  "    runaway_duration_seconds: 2\n"
+                                  "    fd_exhaustion_threshold: 2\n"
+                                  "    fd_exhaustion_ratio: 0.5\n"
+                                  "    memory_pressure_fraction: 0.5\n"
+                                  "    clear_seconds: 2\n"
+                                  "  correlation:\n"
+                                  "    interval_minutes: 5\n"
+                                  "    min_sample_size: 2\n"
+                                  "limits:\n"
+                                  "  max_memory_mb: 1024\n"
+                                  "  max_processes: 100\n"
+                                  "daemon:\n"
+                                  "  access: everyone\n"
+                                  "  stall_seconds: 2\n"
+                                  "jobs:\n"
+                                  "  linger_seconds: 2\n"
+                                  "  rules: []\n";
+
+/* What one comparison of configurations found. */
+struct found {
+    bool changed[CONFIG_KEYS_MAX];
+    size_t count;
+};
+
+static void note_change(void *context, const struct config_change *change)
+{
+    struct found *found = context;
+
+    assert_string_not_equal(change->from, change->to);
+    for (size_t i = 0; i < config_key_count; i++)
+        if (strcmp(config_keys[i].path, change->key) == 0) {
+            assert_int_equal(change->needs_restart, config_keys[i].needs_restart);
+            found->changed[i] = true;
+        }
+    found->count++;
+}
+
+/* A reload keeps the values of exactly those keys that the table marks. */
+static void test_keys_that_need_a_restart(void **state)
+{
+    _cleanup_config_ struct config *running = config_new(), *reloaded = load_fine(all_changed);
+    struct found before = {.count = 0}, kept = {.count = 0}, applied = {.count = 0};
+    (void)state;
+
+    assert_int_equal(config_resolve_paths(running, "/state"), 0);
+    assert_int_equal(config_compare(running, reloaded, note_change, &before), 0);
+    assert_int_equal(before.count, config_key_count);
+    assert_int_equal(config_keep_restart_values(running, reloaded), 0);
+    assert_int_equal(config_compare(running, reloaded, note_change, &applied), 0);
+    for (size_t i = 0; i < config_key_count; i++)
+        if (applied.changed[i] == config_keys[i].needs_restart)
+            fail_msg("%s: the column `needs_restart` is wrong", config_keys[i].path);
+
+    /* The other way round: a changed value is copied, too. */
+    _cleanup_config_ struct config *next = config_new();
+    _cleanup_config_ struct config *changed = load_fine(all_changed);
+    assert_int_equal(config_resolve_paths(next, "/state"), 0);
+    assert_int_equal(config_keep_restart_values(changed, next), 0);
+    assert_int_equal(config_compare(changed, next, note_change, &kept), 0);
+    assert_int_equal(kept.count, applied.count);
+    assert_ptr_not_equal(next->storage_path, changed->storage_path);
+}
+
+static void test_paths_without_a_value_are_kept(void **state)
+{
+    _cleanup_config_ struct config *running = config_new(), *reloaded = load_fine(all_changed);
+    (void)state;
+
+    assert_int_equal(config_keep_restart_values(running, reloaded), 0);
+    assert_null(reloaded->storage_path);
+    assert_null(reloaded->jsonl_path);
+}
+
 static void test_markdown(void **state)
 {
     _cleanup_text_ struct text table = {0};
@@ -368,6 +467,9 @@ static void test_markdown(void **state)
 
     config_schema_markdown(&table);
     assert_non_null(strstr(table.bytes, "| `profiler.interval_seconds` | `5` | 0.01 or more | "));
+    assert_non_null(strstr(table.bytes, "| `profiler.storage_path` | `monitor.db` in the state "
+                                        "directory | a path that begins with / or ~/ | restart "
+                                        "| "));
     for (size_t i = 0; i < config_key_count; i++)
         assert_non_null(strstr(table.bytes, config_keys[i].path));
 }
@@ -416,6 +518,8 @@ int main(void)
         cmocka_unit_test(test_show),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_round_trip_of_defaults),
+        cmocka_unit_test(test_keys_that_need_a_restart),
+        cmocka_unit_test(test_paths_without_a_value_are_kept),
         cmocka_unit_test(test_markdown),
         cmocka_unit_test(test_suggestions),
     };

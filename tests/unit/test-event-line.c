@@ -120,7 +120,6 @@ static void test_stored_steps(void **state _unused_)
         _cleanup_text_ struct text json = {0}, text = {0};
         struct process_event event;
         struct decode_error error;
-        struct event_line line;
         text_printf(&json,
                     "{\"timestamp\":1784037802,\"pid\":5,\"job_id\":\"make-7f3a\","
                     "\"sheet_num\":3,%s}",
@@ -128,10 +127,10 @@ static void test_stored_steps(void **state _unused_)
         assert_int_equal(
             record_decode(&process_event_record, json.bytes, json.length, &arena, &event, &error),
             0);
-        assert_int_equal(event_line_of_process(&event, &arena, &line), 0);
+        const struct event_line line = event_line_of_process(&event);
         event_line_format(&line, START, &plain, &text);
         assert_string_equal(text.bytes, cases[i].line);
-        assert_string_equal(event_line_name(&line), cases[i].name);
+        assert_string_equal(event_name_text(event_line_name(&line)), cases[i].name);
         /* JSON keeps the stored name. */
         assert_int_equal(strncmp(line.event, "process.", 8), 0);
     }
@@ -141,12 +140,12 @@ static void test_events_of_a_newer_daemon(void **state _unused_)
 {
     struct event_line line = decode(ENVELOPE("disk.full", "\"x\":1"));
 
-    assert_int_equal(line.kind, EVENT_LINE_OTHER);
+    assert_int_equal(line.kind, EVENT_KIND_OTHER);
     expect_line(ENVELOPE("disk.full", "\"x\":1"), &plain,
                 "14:03:22.500  full           -  make-7f3a\n");
     /* A known name with unexpected data: the name and the job are still decoded. */
     line = decode(ENVELOPE("process.exit", "\"pid\":\"seven\""));
-    assert_int_equal(line.kind, EVENT_LINE_OTHER);
+    assert_int_equal(line.kind, EVENT_KIND_OTHER);
     assert_string_equal(line.job_id, "make-7f3a");
     assert_int_equal(event_line_pid(&line), 0);
     assert_null(event_line_run_id(&line));
@@ -171,7 +170,7 @@ static void test_stored_event_has_an_envelope(void **state _unused_)
 {
     _cleanup_text_ struct text out = {0};
     struct process_event event;
-    struct event_line line, again;
+    struct event_line again;
 
     record_init(&process_event_record, &event);
     event.timestamp = START + 0.25;
@@ -179,14 +178,14 @@ static void test_stored_event_has_an_envelope(void **state _unused_)
     event.event_type = EVENT_OOM;
     event.job_id = "train";
     event.run_id = "r-1";
-    assert_int_equal(event_line_of_process(&event, &arena, &line), 0);
+    const struct event_line line = event_line_of_process(&event);
     event_line_encode_event(&line, &out);
     assert_int_equal(event_line_decode(out.bytes, out.length, &arena, &again), 0);
     assert_string_equal(again.event, "process.oom");
     assert_true(again.timestamp == START + 0.25);
     assert_string_equal(again.job_id, "train");
     assert_false(int_is_known(again.sheet_num));
-    assert_int_equal(again.kind, EVENT_LINE_PROCESS);
+    assert_int_equal(again.kind, EVENT_KIND_PROCESS);
     assert_int_equal(event_line_pid(&again), 12);
     assert_string_equal(event_line_run_id(&again), "r-1");
 }

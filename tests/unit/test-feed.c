@@ -55,7 +55,7 @@ static void on_event(void *context, const struct event_line *news)
 {
     struct seen *seen = context;
     text_append_string(&seen->news, event_line_label(news));
-    if (news->kind == EVENT_LINE_GAP)
+    if (news->kind == EVENT_KIND_GAP)
         text_printf(&seen->news, "(%lld)", (long long)news->gap.lost);
     text_append_char(&seen->news, ' ');
 }

@@ -162,7 +162,7 @@ static void test_estimate(void **state _unused_)
     estimate.duration_seconds_p95 = 300;
     estimate.confidence = 0.62;
     estimate.failure_rate = 1 / 6.0;
-    assert_int_equal(estimate_format("make\x1b test", &estimate, &plain, &out), 0);
+    assert_int_equal(estimate_format("make\x1b test", &estimate, true, &plain, &out), 0);
     assert_text(&out, "make\\x1b test: estimated from 12 finished runs; 17 % of all runs failed\n"
                       "                                USUAL (P50)  AT MOST (P95)\n"
                       "  memory, without shared pages     310.2 MB        1.50 GB\n"
@@ -173,7 +173,7 @@ static void test_estimate(void **state _unused_)
     record_init(&resource_estimate_record, &estimate);
     estimate.sample_size = 0;
     estimate.confidence = 0;
-    assert_int_equal(estimate_format("make", &estimate, &plain, &out), 0);
+    assert_int_equal(estimate_format("make", &estimate, false, &plain, &out), 0);
     assert_non_null(strstr(text_string(&out),
                            "estimated from 0 finished runs, because all runs were killed by "
                            "the kernel for memory (OOM)\n"));

@@ -120,11 +120,11 @@ static void test_overview(void **state _unused_)
 {
     _cleanup_text_ struct text verbs = {0}, common = {0};
 
-    man_page_verbs(NULL, &verbs);
+    man_page_verbs(&verbs);
     assert_non_null(
         strstr(text_string(&verbs), "*diff*\n\tCompare two runs. See *sonde-diff*(1).\n"));
     assert_non_null(strstr(text_string(&verbs), "as *sonde --version* and *sonde -V* do.\n"));
-    man_page_common_options(NULL, &common);
+    man_page_common_options(&common);
     assert_non_null(strstr(text_string(&common), "*-h*, *--help*\n\tShow help for the verb.\n"));
 }
 

@@ -186,7 +186,7 @@ static int set_up(void **state)
                                     .timestamp = NOW - 2,
                                     .job_id = "nightly",
                                     .sheet_num = INT_UNKNOWN,
-                                    .kind = EVENT_LINE_PROCESS,
+                                    .kind = EVENT_KIND_PROCESS,
                                     .process = event};
     const struct event_line opened =
         event_line_of_anomaly(&stage->world.frame.anomalies.items[0], false);
