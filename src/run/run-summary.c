@@ -258,14 +258,14 @@ static void fill_processes(const struct run_facts *facts, struct job_profile *pr
 {
     profile->processes = (int64_t)facts->processes;
     profile->exactness.processes = facts->saw_every_process ? EXACT : LOWER_BOUND;
-    if (facts->saw_every_process && facts->processes == 1) {
-        profile->peak_processes = 1;
+    bool is_sampled = facts->usage && int_is_known(facts->usage->peak_processes);
+    profile->peak_processes =
+        is_sampled ? facts->usage->peak_processes : MIN(profile->processes, 1);
+    profile->processes = MAX(profile->processes, profile->peak_processes);
+    if (profile->exactness.processes == EXACT && profile->processes == 1)
         profile->exactness.peak_processes = EXACT;
-    } else if (facts->usage && int_is_known(facts->usage->peak_processes)) {
-        profile->peak_processes = facts->usage->peak_processes;
-        profile->exactness.peak_processes = SAMPLED;
-        profile->processes = MAX(profile->processes, profile->peak_processes);
-    }
+    else
+        profile->exactness.peak_processes = is_sampled ? SAMPLED : LOWER_BOUND;
     profile->unique_pid_count = profile->processes; /* reused pids are rare */
 }
 

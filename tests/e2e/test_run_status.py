@@ -30,7 +30,7 @@ SUMMARY_FIELDS = {
     "peak_total_mb": NUMBER,
     "peak_unique_mb": NUMBER,
     "processes": int,
-    "peak_processes": (int, type(None)),
+    "peak_processes": int,
     "left_running": list,
     "num_samples": int,
     "anomalies": list,
