@@ -53,14 +53,14 @@ static void send_events(struct local_feed *local, const struct tick *tick)
     }
 }
 
-static void send_frame(struct local_feed *local, struct snapshot *snapshot)
+static void send_frame(struct local_feed *local, const struct snapshot *snapshot)
 {
     struct frame frame = {.snapshot = snapshot, .open_anomalies = 0};
     const struct detector *detector = local->engine ? engine_detector(local->engine) : NULL;
 
     if (detector) {
         frame.open_anomalies = (int64_t)detector_open_count(detector);
-        if (detector_list_open(detector, &snapshot->arena, &frame.anomalies) < 0)
+        if (detector_list_open(detector, &frame.arena, &frame.anomalies) < 0)
             frame.anomalies = (struct anomaly_list){0};
     }
     feed_send_frame(local->feed, &frame);
@@ -120,11 +120,13 @@ static int start_engine(struct local_feed *local)
     struct engine_options options = {
         .settings = {.interval_ns = wanted->interval_ns,
                      .scope = SCOPE_ALL,
+                     .only_job = local->feed->job[0] ? local->feed->job : NULL,
                      .anomaly = &wanted->config->anomaly,
                      .limits = &wanted->config->limits,
                      .rules = local->rules,
                      .linger_ns = (uint64_t)(wanted->config->jobs.linger_seconds * 1e9),
-                     .gpus = wanted->config->gpu_enabled},
+                     .gpus = wanted->config->gpu_enabled,
+                     .redact = &wanted->config->redact},
         .registry = local->registry,
         .wants_events = true,
         .flush_after_ms = FLUSH_AFTER_MS,

@@ -31,13 +31,15 @@ struct engine;
 struct engine_settings {
     uint64_t interval_ns;
     enum scope scope;
+    const char *only_job; /* snapshots have only this job (job_id or run_id); NULL: all */
     const struct anomaly_config *anomaly; /* NULL: no detection */
     const struct limits_config *limits;   /* NULL: no pressure level */
     const struct rules *rules;            /* NULL: none */
     uint64_t linger_ns; /* how long a run found by a rule outlives its last process */
     enum syscalls_choice syscalls;
     enum auto_switch gpus;
-    bool traces_members; /* attach `strace -c` to every new process of a run */
+    const struct text_list *redact; /* words of redaction, see model/redact.h; NULL: none */
+    bool traces_members;            /* attach `strace -c` to every new process of a run */
 };
 
 struct engine_options {
@@ -106,8 +108,9 @@ void engine_stop_tracing(struct engine *engine);
  * source. */
 int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel);
 
-/* Replaces the settings; the state stays. Returns 0, or a negative errno and keeps the old
- * settings. */
+/* Replaces the settings; the state stays. With other words of redaction, the command lines of
+ * living processes are redacted anew at the next snapshot. Returns 0, or a negative errno and keeps
+ * the old settings, which must be valid until then. */
 int engine_configure(struct engine *engine, const struct engine_settings *settings);
 
 /* Takes a snapshot now; the schedule does not change. Returns 0 or a negative errno. */

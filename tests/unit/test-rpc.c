@@ -85,6 +85,9 @@ static int tear_down(void **state _unused_)
     return 0;
 }
 
+static const char *word_items[] = {"token", "password"};
+static const struct text_list words = {word_items, ARRAY_SIZE(word_items)};
+
 /* From a copy that ends where the text does, so that reads past it are seen. */
 static struct rpc_message parse_bytes(const char *bytes, size_t length)
 {
@@ -93,7 +96,7 @@ static struct rpc_message parse_bytes(const char *bytes, size_t length)
 
     assert_non_null(copy);
     memcpy(copy, bytes, length);
-    assert_int_equal(rpc_message_parse(&daemon_methods, copy, length, &arena, &message), 0);
+    assert_int_equal(rpc_message_parse(&daemon_methods, copy, length, &words, &arena, &message), 0);
     free(copy);
     return message;
 }
