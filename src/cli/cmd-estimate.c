@@ -6,7 +6,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/command-type.h"
 #include "cli/command.h"
+#include "cli/load-config.h"
 #include "cli/open-reader.h"
 #include "cli/output.h"
 #include "detect/admission.h"
@@ -20,17 +22,19 @@ struct request {
 };
 
 /* One argument is a type or the name of a job; the arguments after `--` are a command. */
-static int read_type(const struct arguments *arguments, struct request *request)
+static int read_type(const struct command_context *context, const struct arguments *arguments,
+                     struct request *request)
 {
     const char *reason;
 
     if (arguments->count > arguments->before_dashes) {
-        _cleanup_free_ char *cwd = getcwd(NULL, 0);
+        _cleanup_config_ struct config *config = NULL;
         if (arguments->before_dashes)
             return command_misused(&command_estimate,
                                    "specify either a type or job, or, after --, a command");
-        job_type_format((const char *const *)arguments->words, cwd, request->job_type,
-                        sizeof(request->job_type));
+        if (load_config(context, &config) < 0)
+            return EXIT_USAGE;
+        command_type_format(arguments->words, &config->redact, request->job_type);
         return 0;
     }
     if (arguments->count > 1)
@@ -49,13 +53,14 @@ static int read_type(const struct arguments *arguments, struct request *request)
     return 0;
 }
 
-static int read_request(const struct arguments *arguments, struct request *ret)
+static int read_request(const struct command_context *context, const struct arguments *arguments,
+                        struct request *ret)
 {
     *ret = (struct request){
         .shows_calibration = arguments_has(arguments, "calibration"),
         .as_json = arguments_has(arguments, "json"),
     };
-    int status = read_type(arguments, ret);
+    int status = read_type(context, arguments, ret);
     if (status == 0 && !ret->job_type[0] && !ret->shows_calibration)
         status = command_misused(&command_estimate, "specify a type or a job, or -- and a command; "
                                                     "'sonde jobs' lists the jobs");
@@ -186,7 +191,7 @@ static int run(const struct command_context *context, struct arguments *argument
     _cleanup_(reader_closep) struct reader *reader = NULL;
     struct request request;
 
-    int status = read_request(arguments, &request);
+    int status = read_request(context, arguments, &request);
     if (status)
         return status;
     bool prints_list = request.shows_calibration && request.as_json;

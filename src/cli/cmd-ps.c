@@ -27,14 +27,15 @@ static void pause_between(void)
         ;
 }
 
-static int take_snapshot(bool is_instant, enum scope scope, struct snapshot **ret)
+static int take_snapshot(bool is_instant, enum scope scope, const struct text_list *words,
+                         struct snapshot **ret)
 {
     const struct collect_request request = {0};
     _cleanup_(collector_freep) struct collector *collector = NULL;
     _cleanup_(snapshot_freep) struct snapshot *snapshot = NULL;
     struct moment moment;
 
-    int r = collector_new(&(struct collector_options){0}, &collector);
+    int r = collector_new(&(struct collector_options){.redact = words}, &collector);
     if (r == 0 && !is_instant) {
         _cleanup_(snapshot_freep) struct snapshot *first = NULL;
         r = collector_take(collector, &request, &first, &moment);
@@ -109,7 +110,7 @@ static int run(const struct command_context *context, struct arguments *argument
 
     enum scope scope = arguments_has(arguments, "all") ? SCOPE_ALL : config->scope;
     int status = 0;
-    int r = take_snapshot(arguments_has(arguments, "instant"), scope, &snapshot);
+    int r = take_snapshot(arguments_has(arguments, "instant"), scope, &config->redact, &snapshot);
     if (r == 0)
         r = print(arguments, snapshot, &status);
     if (r < 0) {

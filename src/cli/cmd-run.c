@@ -16,6 +16,7 @@
 #include "base/number.h"
 #include "base/uuid.h"
 #include "cli/check-admission.h"
+#include "cli/command-type.h"
 #include "cli/command.h"
 #include "cli/load-config.h"
 #include "cli/option-values.h"
@@ -101,13 +102,19 @@ static int read_names(const struct arguments *arguments, struct request *request
         getrandom(&random, sizeof(random), 0);
         job_id_format(argv, random, request->job_id, sizeof(request->job_id));
     }
-    if (given_type) {
+    if (given_type)
         strcpy(request->job_type, given_type);
-    } else {
-        _cleanup_free_ char *cwd = getcwd(NULL, 0);
-        job_type_format(argv, cwd, request->job_type, sizeof(request->job_type));
-    }
     return 0;
+}
+
+/* Completes the type, redacted: summaries end up in build logs, and are redacted like stored data.
+ */
+static void complete_type(const struct text_list *words, struct request *request)
+{
+    if (request->job_type[0])
+        redact_buffer(words, request->job_type, sizeof(request->job_type));
+    else
+        command_type_format(request->job.argv, words, request->job_type);
 }
 
 /* The descriptor that a path such as - or /dev/stdout refers to; -1: none. */
@@ -234,8 +241,8 @@ static void choose_store(const struct command_context *context, struct config *c
         return;
     }
     /* Only the daemon writes the JSONL log. */
-    request->store = (struct store_options){
-        .path = config->storage_path, .redact = &config->redact, .retention = config->retention};
+    request->store =
+        (struct store_options){.path = config->storage_path, .retention = config->retention};
     request->job.store = &request->store;
     request->job.on_notice = on_notice;
 }
@@ -338,22 +345,6 @@ static void report(const struct request *request, const struct job_run_result *r
         print_summary(&result->summary, result->connector_error);
 }
 
-static void redact(const char **text, const struct text_list *words, struct arena *arena)
-{
-    if (redact_replace(words, arena, text) < 0)
-        *text = "***"; /* without memory, hide all of it */
-}
-
-/* Summaries end up in build logs, so they are redacted like stored data. */
-static void redact_summary(struct job_run_result *result, const struct text_list *words)
-{
-    struct left_process_list *left = &result->summary.left_running;
-
-    redact(&result->summary.cause, words, &result->arena);
-    for (size_t i = 0; i < left->count; i++)
-        redact(&left->items[i].command, words, &result->arena);
-}
-
 static int exit_status(int wait_status)
 {
     return WIFSIGNALED(wait_status) ? SIGNAL_STATUS(WTERMSIG(wait_status))
@@ -374,6 +365,7 @@ static int run(const struct command_context *context, struct arguments *argument
     if (load_config(context, &config) < 0)
         return EXIT_OURS;
     request.job.config = config;
+    complete_type(&config->redact, &request);
     choose_store(context, config, &request);
     find_backend(context, &request);
     status = open_summary(&request);
@@ -388,8 +380,6 @@ static int run(const struct command_context *context, struct arguments *argument
     if (r < 0) {
         status = report_not_started(&request, r, exec_errno, &result.refusal);
     } else {
-        if (result.has_summary)
-            redact_summary(&result, &config->redact);
         report(&request, &result);
         status = exit_status(result.wait_status);
     }

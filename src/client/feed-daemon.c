@@ -17,6 +17,7 @@
 #include "model/daemon-status.h"
 #include "model/record-copy.h"
 #include "model/record-json.h"
+#include "sample/scope.h"
 
 /* Shorter than the default, because a person waits for the screen. */
 #define ANSWER_MSEC 3000
@@ -93,7 +94,7 @@ static void add_episode(struct daemon_feed *daemon, const struct anomaly *anomal
 
 static int list_episodes(const struct daemon_feed *daemon, struct frame *frame)
 {
-    struct arena *arena = &frame->snapshot->arena;
+    struct arena *arena = &frame->arena;
     size_t count = daemon->episodes.count;
     struct anomaly *items = arena_alloc(arena, MAX(count, (size_t)1) * sizeof(*items));
 
@@ -214,8 +215,12 @@ static int decode_snapshot(const char *json, size_t length, bool is_wrapped, str
 static int send_frame(struct daemon_feed *daemon, const char *json, size_t length, bool is_wrapped)
 {
     struct frame frame = {.is_jump = daemon->is_jump, .open_anomalies = INT_UNKNOWN};
+    struct snapshot *snapshot = NULL;
 
-    int r = decode_snapshot(json, length, is_wrapped, &frame.snapshot);
+    int r = decode_snapshot(json, length, is_wrapped, &snapshot);
+    if (r == 0 && daemon->feed->job[0])
+        scope_keep_job(daemon->feed->job, snapshot);
+    frame.snapshot = snapshot;
     /* The stream contains the requested snapshot as well. */
     if (r == 0 && !daemon->is_jump && frame.snapshot->timestamp == daemon->last_timestamp) {
         frame_done(&frame);

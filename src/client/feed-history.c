@@ -164,9 +164,10 @@ static void set_read_error(struct history_feed *history, int error)
 
 static int send_frame(struct history_feed *history, size_t position, bool is_jump, bool is_past)
 {
+    const char *job = history->feed->job;
     struct frame frame;
 
-    int r = history_frames_read(&history->frames, position, &frame);
+    int r = history_frames_read(&history->frames, position, job[0] ? job : NULL, &frame);
     if (r < 0)
         return r;
     frame.is_jump = is_jump;

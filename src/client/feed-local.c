@@ -46,14 +46,14 @@ static void send_events(struct local_feed *local, const struct tick *tick)
     }
 }
 
-static void send_frame(struct local_feed *local, struct snapshot *snapshot)
+static void send_frame(struct local_feed *local, const struct snapshot *snapshot)
 {
     struct frame frame = {.snapshot = snapshot, .open_anomalies = 0};
     const struct detector *detector = local->engine ? engine_detector(local->engine) : NULL;
 
     if (detector) {
         frame.open_anomalies = (int64_t)detector_open_count(detector);
-        if (detector_list_open(detector, &snapshot->arena, &frame.anomalies) < 0)
+        if (detector_list_open(detector, &frame.arena, &frame.anomalies) < 0)
             frame.anomalies = (struct anomaly_list){0};
     }
     feed_send_frame(local->feed, &frame);
@@ -116,6 +116,7 @@ static struct engine_settings make_settings(const struct local_feed *local)
 
     settings.interval_ns = wanted->interval_ns;
     settings.scope = SCOPE_ALL;
+    settings.only_job = local->feed->job[0] ? local->feed->job : NULL;
     settings.syscalls = SYSCALLS_CHOICE_AUTO;
     settings.traces_members = false;
     return settings;

@@ -35,5 +35,6 @@ int feed_fail(struct feed_error *error, int r, const char *format, ...) _printf_
 void feed_send_status(const struct feed *feed);
 /* Skips events of jobs other than feed->job. */
 void feed_send_event(const struct feed *feed, const struct event_line *line);
-/* Removes jobs other than feed->job from the frame. Frees its content, unless the sink took it. */
+/* Sends a frame, whose snapshot has no jobs other than feed->job (scope_keep_job()). Frees its
+ * content, unless the sink took it. */
 void feed_send_frame(const struct feed *feed, struct frame *frame);

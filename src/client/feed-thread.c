@@ -69,11 +69,10 @@ static void on_frame(void *context, struct frame *frame)
     if (last && !last->is_past && !frame->is_past) {
         bool was_jump = last->is_jump;
         frame_done(last);
-        *last = *frame;
+        *last = frame_take(frame);
         last->is_jump |= was_jump;
-        frame->snapshot = NULL;
     } else if (VEC_PUSH(frames, *frame) == 0) {
-        frame->snapshot = NULL;
+        frame_take(frame);
     }
     pthread_mutex_unlock(&thread->lock);
     uv_async_send(&thread->arrival);

@@ -11,34 +11,30 @@
 
 void frame_done(struct frame *frame)
 {
-    snapshot_free(frame->snapshot);
+    snapshot_unref(frame->snapshot);
+    arena_done(&frame->arena);
     *frame = (struct frame){.open_anomalies = INT_UNKNOWN};
 }
 
-/* ---- one job only ---- */
-
-/* Keeps the items of a list for which the condition on `item` is true. */
-#define KEEP_IF(list, item, ...)                                                                   \
-    do {                                                                                           \
-        size_t kept_ = 0;                                                                          \
-        for (size_t i_ = 0; i_ < (list)->count; i_++) {                                            \
-            __typeof__((list)->items) item = &(list)->items[i_];                                   \
-            if (__VA_ARGS__)                                                                       \
-                (list)->items[kept_++] = *item;                                                    \
-        }                                                                                          \
-        (list)->count = kept_;                                                                     \
-    } while (0)
-
-/* Removes the data of other jobs; `job` is a job_id or a run_id. */
-static void keep_job(struct frame *frame, const char *job)
+/* Removes the anomalies of other jobs; the source leaves their processes out. */
+static void keep_anomalies(struct frame *frame, const char *job)
 {
-    struct snapshot *snapshot = frame->snapshot;
+    struct anomaly_list *anomalies = &frame->anomalies;
+    size_t kept = 0;
 
-    KEEP_IF(&snapshot->processes, item, job_is_named(job, item->job_id, item->run_id));
-    KEEP_IF(&snapshot->jobs, item, job_is_named(job, item->job_id, item->run_id));
-    KEEP_IF(&snapshot->job_progress, item, job_is_named(job, item->job_id, item->run_id));
-    KEEP_IF(&frame->anomalies, item, job_is_named(job, item->job_id, item->run_id));
-    frame->open_anomalies = (int64_t)frame->anomalies.count;
+    for (size_t i = 0; i < anomalies->count; i++)
+        if (job_is_named(job, anomalies->items[i].job_id, anomalies->items[i].run_id))
+            anomalies->items[kept++] = anomalies->items[i];
+    anomalies->count = kept;
+    frame->open_anomalies = (int64_t)kept;
+}
+
+struct frame frame_take(struct frame *frame)
+{
+    struct frame taken = *frame;
+
+    *frame = (struct frame){.open_anomalies = INT_UNKNOWN};
+    return taken;
 }
 
 /* ---- sending to the sink ---- */
@@ -68,7 +64,7 @@ void feed_send_frame(const struct feed *feed, struct frame *frame)
 {
     frame->boot_ns = clock_boot_ns();
     if (feed->job[0])
-        keep_job(frame, feed->job);
+        keep_anomalies(frame, feed->job);
     feed->sink.on_frame(feed->sink.context, frame);
     frame_done(frame);
 }

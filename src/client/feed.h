@@ -22,15 +22,18 @@ enum feed_kind {
 
 /* A snapshot with the anomalies that were open. */
 struct frame {
-    struct snapshot *snapshot;
-    struct anomaly_list anomalies; /* the open ones that the feed knows; in the snapshot's arena */
-    int64_t open_anomalies;        /* the number of all open ones; INT_UNKNOWN: unknown */
-    uint64_t boot_ns;              /* when it arrived, on the boot clock */
-    bool is_jump;                  /* does not continue the previous frame */
-    bool is_past;                  /* precedes the target of a jump: for trends, not to be shown */
+    const struct snapshot *snapshot; /* a reference */
+    struct anomaly_list anomalies;   /* the open ones that the feed knows; in `arena` */
+    struct arena arena;
+    int64_t open_anomalies; /* the number of all open ones; INT_UNKNOWN: unknown */
+    uint64_t boot_ns;       /* when it arrived, on the boot clock */
+    bool is_jump;           /* does not continue the previous frame */
+    bool is_past;           /* precedes the target of a jump: for trends, not to be shown */
 };
 
 void frame_done(struct frame *frame);
+/* Empties the frame and returns what it had. */
+struct frame frame_take(struct frame *frame);
 
 struct feed_status {
     enum feed_kind kind;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/record-copy.h"
+#include "sample/scope.h"
 
 /* A week of seconds. */
 #define MARKS_MAX 700000
@@ -240,7 +241,7 @@ static bool was_open(const struct anomaly *item, double time)
 static int list_open_anomalies(const struct history_frames *frames, struct frame *frame)
 {
     double time = frame->snapshot->timestamp;
-    struct arena *arena = &frame->snapshot->arena;
+    struct arena *arena = &frame->arena;
     size_t count = 0;
 
     for (size_t i = 0; i < frames->anomalies.count; i++)
@@ -258,15 +259,20 @@ static int list_open_anomalies(const struct history_frames *frames, struct frame
     return 0;
 }
 
-int history_frames_read(struct history_frames *frames, size_t position, struct frame *ret)
+int history_frames_read(struct history_frames *frames, size_t position, const char *job,
+                        struct frame *ret)
 {
     struct frame frame = {.open_anomalies = INT_UNKNOWN};
+    struct snapshot *snapshot = NULL;
 
-    int r = store_read_snapshot(frames->store, frames->marks.items[position].id, &frame.snapshot);
+    int r = store_read_snapshot(frames->store, frames->marks.items[position].id, &snapshot);
     if (r == 0)
-        r = merge_other_writers(frames, position, frame.snapshot);
+        r = merge_other_writers(frames, position, snapshot);
     if (r == 0)
-        r = add_progress(frames, frame.snapshot);
+        r = add_progress(frames, snapshot);
+    if (r == 0 && job)
+        scope_keep_job(job, snapshot);
+    frame.snapshot = snapshot;
     if (r == 0)
         r = list_open_anomalies(frames, &frame);
     if (r < 0)

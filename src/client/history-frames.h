@@ -38,6 +38,8 @@ double history_frames_time_at(const struct history_frames *frames, size_t positi
  */
 size_t history_frames_find(const struct history_frames *frames, double time);
 
-/* Reads the frame at a position; the caller frees it with frame_done(). Returns 0, -ENOENT (deleted
+/* Reads the frame at a position, with only this job (NULL: all); the caller frees it with
+ * frame_done(). Returns 0, -ENOENT (deleted
  * by retention meanwhile) or another negative errno. */
-int history_frames_read(struct history_frames *frames, size_t position, struct frame *ret);
+int history_frames_read(struct history_frames *frames, size_t position, const char *job,
+                        struct frame *ret);

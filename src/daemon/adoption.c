@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "config/paths.h"
 #include "daemon/daemon-state.h"
+#include "model/redact.h"
 #include "probe/process-lookup.h"
 
 /* How long to wait for the writer to open the database. */
@@ -127,8 +128,11 @@ unsigned adopt_runs(struct daemon *daemon)
     /* They come latest first. Adopts the oldest first: a run finds its parent only if that is
      * registered already. */
     for (size_t i = orphans.count; i-- > 0;) {
-        const struct orphaned_run *orphan = &orphans.items[i];
-        if (has_living(orphan) && adopt(daemon, orphan) == 0) {
+        struct orphaned_run *orphan = &orphans.items[i];
+        /* It may have been stored with fewer words of redaction. */
+        if (has_living(orphan) &&
+            redact_record(&daemon->config->redact, &job_record, &arena, &orphan->job) == 0 &&
+            adopt(daemon, orphan) == 0) {
             log_fields(LOG_LEVEL_INFO, "adopted a running job", "job_id", orphan->job.job_id,
                        "run_id", orphan->job.run_id, NULL);
             count++;

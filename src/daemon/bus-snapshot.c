@@ -1,6 +1,6 @@
-/* The part of a snapshot that a view may see: a shallow copy with shorter lists. */
+/* Encodes the part of a snapshot that a view may see: the rest is omitted, and the snapshot, which
+ * others share, stays as it is. */
 #include <errno.h>
-#include <string.h>
 
 #include "base/json-writer.h"
 #include "base/map.h"
@@ -8,104 +8,65 @@
 #include "model/job.h"
 #include "model/record-json.h"
 
-struct part {
+struct viewer {
     const struct bus_view *view;
     int64_t (*owner_of)(void *context, const char *run_id);
     void *context;
-    const struct snapshot *whole;
-    struct snapshot kept; /* its lists are in `arena`; the items belong to the whole snapshot */
-    struct arena arena;
+    struct map pids; /* of the processes that it sees, if there are zombies */
 };
 
-static bool is_of_user(const struct part *part, int64_t uid, const char *run_id)
+static bool is_of_user(const struct viewer *viewer, int64_t uid, const char *run_id)
 {
-    int64_t viewer = part->view->uid;
+    int64_t own = viewer->view->uid;
 
-    if (!int_is_known(viewer))
+    if (!int_is_known(own))
         return false;
-    return uid == viewer ||
-           (run_id && part->owner_of && part->owner_of(part->context, run_id) == viewer);
+    return uid == own ||
+           (run_id && viewer->owner_of && viewer->owner_of(viewer->context, run_id) == own);
 }
 
-static bool is_seen(const struct part *part, int64_t uid, const char *job_id, const char *run_id)
+static bool sees(const struct viewer *viewer, int64_t uid, const char *job_id, const char *run_id)
 {
-    if (part->view->job && !job_is_named(part->view->job, job_id, run_id))
+    if (viewer->view->job && !job_is_named(viewer->view->job, job_id, run_id))
         return false;
-    return part->view->sees_all || is_of_user(part, uid, run_id);
+    return viewer->view->sees_all || is_of_user(viewer, uid, run_id);
 }
 
-/* Allocates an empty list with room for all items of the whole list. */
-static bool make_room(struct part *part, const void *whole, size_t item_size, void *ret)
+static bool sees_process(const struct viewer *viewer, const struct process_metric *process)
 {
-    const struct any_list *list = whole;
-    struct any_list *kept = ret;
-
-    kept->count = 0;
-    kept->items = arena_alloc(&part->arena, list->count ? list->count * item_size : 1);
-    return kept->items != NULL;
-}
-
-static bool keep_processes(struct part *part)
-{
-    const struct process_list *whole = &part->whole->processes;
-    struct process_list *kept = &part->kept.processes;
-
-    if (!make_room(part, whole, sizeof(whole->items[0]), kept))
-        return false;
-    for (size_t i = 0; i < whole->count; i++) {
-        const struct process_metric *process = &whole->items[i];
-        if (is_seen(part, process->uid, process->job_id, process->run_id))
-            kept->items[kept->count++] = *process;
-    }
-    return true;
-}
-
-static bool keep_jobs(struct part *part)
-{
-    const struct job_usage_list *whole = &part->whole->jobs;
-    struct job_usage_list *kept = &part->kept.jobs;
-
-    if (!make_room(part, whole, sizeof(whole->items[0]), kept))
-        return false;
-    for (size_t i = 0; i < whole->count; i++) {
-        const struct job_usage *job = &whole->items[i];
-        if (is_seen(part, INT_UNKNOWN, job->job_id, job->run_id))
-            kept->items[kept->count++] = *job;
-    }
-    return true;
-}
-
-static bool keep_progress(struct part *part)
-{
-    const struct job_progress_list *whole = &part->whole->job_progress;
-    struct job_progress_list *kept = &part->kept.job_progress;
-
-    if (!make_room(part, whole, sizeof(whole->items[0]), kept))
-        return false;
-    for (size_t i = 0; i < whole->count; i++) {
-        const struct job_progress *progress = &whole->items[i];
-        if (is_seen(part, INT_UNKNOWN, progress->job_id, progress->run_id))
-            kept->items[kept->count++] = *progress;
-    }
-    return true;
+    return sees(viewer, process->uid, process->job_id, process->run_id);
 }
 
 /* A map, because a user may have thousands of zombies at every tick. */
-static bool keep_zombies(struct part *part)
+static int index_pids(struct viewer *viewer, const struct snapshot *snapshot)
 {
-    const struct int_list *whole = &part->whole->zombie_pids;
-    struct int_list *kept = &part->kept.zombie_pids;
-    const struct process_list *processes = &part->kept.processes;
-    struct map seen = {0};
-    bool is_fine = make_room(part, whole, sizeof(whole->items[0]), kept);
+    const struct process_list *processes = &snapshot->processes;
+    int r = 0;
 
-    for (size_t i = 0; whole->count && is_fine && i < processes->count; i++)
-        is_fine = map_put(&seen, (uint64_t)processes->items[i].pid, &processes->items[i]) == 0;
-    for (size_t i = 0; is_fine && i < whole->count; i++)
-        if (map_get(&seen, (uint64_t)whole->items[i]))
-            kept->items[kept->count++] = whole->items[i];
-    map_done(&seen);
-    return is_fine;
+    for (size_t i = 0; snapshot->zombie_pids.count && i < processes->count && r == 0; i++)
+        if (sees_process(viewer, &processes->items[i]))
+            r = map_put(&viewer->pids, (uint64_t)processes->items[i].pid, viewer);
+    return r;
+}
+
+static bool is_shown(void *context, const struct field *list, const void *item)
+{
+    const struct viewer *viewer = context;
+
+    switch (list->offset) {
+    case offsetof(struct snapshot, processes): return sees_process(viewer, item);
+    case offsetof(struct snapshot, jobs): {
+        const struct job_usage *job = item;
+        return sees(viewer, INT_UNKNOWN, job->job_id, job->run_id);
+    }
+    case offsetof(struct snapshot, job_progress): {
+        const struct job_progress *progress = item;
+        return sees(viewer, INT_UNKNOWN, progress->job_id, progress->run_id);
+    }
+    case offsetof(struct snapshot, zombie_pids):
+        return map_get(&viewer->pids, (uint64_t) * (const int64_t *)item);
+    default: return true;
+    }
 }
 
 void bus_encode_snapshot(const struct snapshot *snapshot, const struct bus_view *view,
@@ -113,14 +74,13 @@ void bus_encode_snapshot(const struct snapshot *snapshot, const struct bus_view 
                          struct text *out)
 {
     struct json_writer json = {.out = out};
-    struct part part = {view, owner_of, context, snapshot, .kept = *snapshot};
+    struct viewer viewer = {view, owner_of, context, .pids = {0}};
 
     if (view->sees_all && !view->job)
         record_encode(&snapshot_record, snapshot, &json);
-    else if (keep_processes(&part) && keep_jobs(&part) && keep_progress(&part) &&
-             keep_zombies(&part))
-        record_encode(&snapshot_record, &part.kept, &json);
+    else if (index_pids(&viewer, snapshot) == 0)
+        record_encode_part(&snapshot_record, snapshot, is_shown, &viewer, &json);
     else
         out->error = -ENOMEM;
-    arena_done(&part.arena);
+    map_done(&viewer.pids);
 }

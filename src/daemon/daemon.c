@@ -69,7 +69,7 @@ static void on_tick(void *context, struct tick_box *box)
     struct daemon *daemon = context;
     bool has_snapshot = box->tick.snapshot != NULL;
 
-    publish_tick(daemon, box);
+    publish_tick(daemon, &box->tick);
     tick_box_remove_events(box, is_stored_elsewhere, daemon);
     if (daemon->writer)
         store_writer_tick(daemon->writer, box);
@@ -183,9 +183,9 @@ static int apply_config(struct daemon *daemon, struct config *config)
         engine_configure(daemon->engine, &old);
     if (r < 0)
         return r;
-    if (daemon->writer &&
-        store_writer_configure(daemon->writer, &config->redact, &config->retention) < 0)
-        log_fields(LOG_LEVEL_ERROR, "redact and retention did not change: out of memory", NULL);
+    run_lifecycle_redact(daemon, &config->redact);
+    if (daemon->writer && store_writer_configure(daemon->writer, &config->retention) < 0)
+        log_fields(LOG_LEVEL_ERROR, "retention did not change: out of memory", NULL);
     periodic_analysis_configure(daemon->analysis, analysis_interval_ms(config),
                                 config->correlation.min_sample_size);
     rules_free(daemon->rules);
@@ -352,7 +352,6 @@ static int start_store(struct daemon *daemon)
         .store = {.path = config->storage_path,
                   .jsonl_path = config->jsonl_path,
                   .jsonl_max_bytes = config->jsonl_max_bytes,
-                  .redact = &config->redact,
                   .retention = config->retention,
                   .is_long_lived = true},
         .pace = {.stop_ns = STOP_STORING_NS},

@@ -180,8 +180,8 @@ struct exchange *exchange_start(struct daemon *daemon, struct connection *connec
     exchange->daemon = daemon;
     exchange->connection = connection;
     exchange->on_done = on_done;
-    if (rpc_message_parse(&daemon_methods, line, length, &exchange->arena, &exchange->message) <
-        0) {
+    if (rpc_message_parse(&daemon_methods, line, length, &daemon->config->redact, &exchange->arena,
+                          &exchange->message) < 0) {
         exchange_free(exchange);
         *ret_error = -ENOMEM;
         return NULL;

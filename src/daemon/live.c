@@ -9,36 +9,16 @@
 
 void live_done(struct live *live)
 {
-    snapshot_free(live->latest);
+    snapshot_unref(live->latest);
     for (size_t i = 0; i < LIVE_EVENTS_MAX; i++)
         arena_done(&live->events[i].arena);
     *live = (struct live){0};
 }
 
-/* A copy, because the original goes to the store in another thread. */
-static struct snapshot *copy_snapshot(const struct snapshot *from)
-{
-    struct snapshot *copy = snapshot_new();
-    struct arena arena = {0};
-
-    if (!copy)
-        return NULL;
-    int r = record_copy(&snapshot_record, from, &arena, copy);
-    copy->arena = arena;
-    if (r == 0)
-        return copy;
-    snapshot_free(copy);
-    return NULL;
-}
-
 void live_note_snapshot(struct live *live, const struct snapshot *snapshot)
 {
-    struct snapshot *copy = copy_snapshot(snapshot);
-
-    if (!copy)
-        return;
-    snapshot_free(live->latest);
-    live->latest = copy;
+    snapshot_unref(live->latest);
+    live->latest = snapshot_ref(snapshot);
     live->taken_ns = clock_mono_ns();
 }
 

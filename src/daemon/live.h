@@ -20,7 +20,7 @@ struct live_gap {
 
 /* Zero-initialised is empty and valid. */
 struct live {
-    struct snapshot *latest;                   /* NULL before the first */
+    const struct snapshot *latest;             /* a reference; NULL before the first */
     uint64_t taken_ns;                         /* when it was taken, monotonic */
     struct live_event events[LIVE_EVENTS_MAX]; /* a ring: event n is at n % LIVE_EVENTS_MAX */
     size_t event_count;                        /* number ever added */
@@ -30,8 +30,9 @@ struct live {
 
 void live_done(struct live *live);
 
-/* These copy their argument. Without memory, the previous data stays. */
+/* Keeps a reference to the snapshot, instead of the previous one. */
 void live_note_snapshot(struct live *live, const struct snapshot *snapshot);
+/* Copy their argument, which is small. Without memory, the previous data stays. */
 void live_note_event(struct live *live, const struct process_event *event, int64_t uid);
 void live_note_gap(struct live *live, const struct gap *gap);
 

@@ -381,7 +381,7 @@ static const struct rpc_param job_start_params[] = {
                    "at either end, not a UUID"),
     PARAM_JOB_TYPE("job_type",
                    .meaning = "name that runs of the same work share; estimates are per type"),
-    PARAM_TEXT("command", COMMAND_MAX_BYTES, .allows_controls = true,
+    PARAM_TEXT("command", COMMAND_MAX_BYTES, .allows_controls = true, .holds_command = true,
                .meaning = "its command line"),
     PARAM_TEXT("cwd", RPC_TEXT_MAX_BYTES, .allows_controls = true,
                .meaning = "the working directory"),

@@ -228,7 +228,8 @@ static const struct rpc_param job_progress_params[] = {
     PARAM_COUNT("current_sheet", .meaning = "the current step"),
     PARAM_COUNT("last_completed_sheet", .meaning = "the last completed step"),
     PARAM_INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "the number of steps"),
-    PARAM_TEXT("status", RPC_STATUS_MAX_BYTES, .meaning = "free text of the scheduler"),
+    PARAM_TEXT("status", RPC_STATUS_MAX_BYTES, .holds_command = true,
+               .meaning = "free text of the scheduler"),
 };
 
 const struct rpc_method method_job_progress = {
@@ -245,7 +246,7 @@ static const struct rpc_param job_finish_params[] = {
                .meaning = "how it ended"),
     PARAM_INT("exit_code", 0, 255, .meaning = "exit status, if no signal ended it"),
     PARAM_INT("signal_num", 1, 64, .meaning = "the signal that ended it"),
-    PARAM_TEXT("cause", RPC_DETAILS_MAX_BYTES, .allows_controls = true,
+    PARAM_TEXT("cause", RPC_DETAILS_MAX_BYTES, .allows_controls = true, .holds_command = true,
                .meaning = "why it ended, as text"),
     PARAM_BOOL("cause_is_derived",
                .meaning =
@@ -277,9 +278,9 @@ static const struct rpc_param job_signal_params[] = {
     PARAM_PID("pid", .is_required = true, .meaning = "the process that receives it"),
     PARAM_INT("signal_num", 1, 64, .is_required = true, .meaning = "the signal"),
     PARAM_INT("sender_pid", 0, RPC_PID_MAX, .meaning = "the sender; 0: the kernel"),
-    PARAM_TEXT("sender_command", COMMAND_MAX_BYTES, .allows_controls = true,
+    PARAM_TEXT("sender_command", COMMAND_MAX_BYTES, .allows_controls = true, .holds_command = true,
                .meaning = "the sender's command line"),
-    PARAM_TEXT("details", RPC_DETAILS_MAX_BYTES, .allows_controls = true,
+    PARAM_TEXT("details", RPC_DETAILS_MAX_BYTES, .allows_controls = true, .holds_command = true,
                .meaning = "more details, as text"),
 };
 

@@ -101,7 +101,8 @@ static void handle_sheet_failed(struct daemon *daemon, struct connection *connec
 #define SHEET_PARAMS                                                                               \
     PARAM_RUN("job_id", .is_required = true, .meaning = "the job, or a run_id"),                   \
         PARAM_COUNT("sheet_num", .is_required = true, .meaning = "the step"),                      \
-        PARAM_TEXT("name", RPC_NAME_MAX_BYTES, .meaning = "name of the step")
+        PARAM_TEXT("name", RPC_NAME_MAX_BYTES, .holds_command = true,                              \
+                   .meaning = "name of the step")
 
 #define CONTEXT_RESULT                                                                             \
     "{`resource_context`}: the figures of the step's process as in `resource.context`, read "      \

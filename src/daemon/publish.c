@@ -5,7 +5,6 @@
 #include "daemon/daemon-state.h"
 #include "model/event-name.h"
 #include "model/record-json.h"
-#include "model/redact.h"
 
 /* Encodes a record for publication. */
 static void publish_record(struct daemon *daemon, const struct record *record, const void *object,
@@ -66,39 +65,8 @@ static void publish_gap(struct daemon *daemon, const struct gap *gap)
                                          .is_public = true});
 }
 
-void publish_redact(const struct daemon *daemon, struct arena *arena, const char **text)
+void publish_tick(struct daemon *daemon, const struct tick *tick)
 {
-    if (redact_replace(&daemon->config->redact, arena, text) < 0)
-        *text = NULL;
-}
-
-void publish_redact_events(const struct daemon *daemon, struct arena *arena,
-                           struct process_event_list *events)
-{
-    for (size_t i = 0; i < events->count; i++) {
-        publish_redact(daemon, arena, &events->items[i].command);
-        publish_redact(daemon, arena, &events->items[i].sender_command);
-        publish_redact(daemon, arena, &events->items[i].details);
-    }
-}
-
-static void redact_tick(const struct daemon *daemon, struct tick_box *box)
-{
-    struct tick *tick = &box->tick;
-    struct snapshot *snapshot = tick->snapshot;
-
-    publish_redact_events(daemon, &box->arena, &tick->events);
-    for (size_t i = 0; i < tick->anomalies.count; i++)
-        publish_redact(daemon, &box->arena, &tick->anomalies.items[i].description);
-    for (size_t i = 0; snapshot && i < snapshot->processes.count; i++)
-        publish_redact(daemon, &snapshot->arena, &snapshot->processes.items[i].command);
-}
-
-void publish_tick(struct daemon *daemon, struct tick_box *box)
-{
-    const struct tick *tick = &box->tick;
-
-    redact_tick(daemon, box);
     for (size_t i = 0; i < tick->events.count; i++)
         publish_event(daemon, &tick->events.items[i]);
     for (size_t i = 0; i < tick->gaps.count; i++)

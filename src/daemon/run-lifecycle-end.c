@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/daemon-state.h"
-#include "daemon/publish.h"
 #include "daemon/resource-context.h"
 #include "daemon/run-lifecycle-parts.h"
 #include "model/cause.h"
@@ -173,7 +172,6 @@ void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_deriv
         copy_commands(&chain, &job->chain);
         job->chain = chain;
     }
-    publish_redact_events(daemon, arena, &job->chain); /* the published cause derives from it */
     if (is_from_parent || !chain.count)
         return;
     if (job->cause && !(is_derived && explains_more(&chain)))

@@ -16,6 +16,6 @@ bool lifecycle_has_room(const struct daemon *daemon);
 /* Publishes an event of a run; `data` is JSON. */
 void lifecycle_publish(struct daemon *daemon, enum event_name event, const struct run *run,
                        int64_t sheet_num, const struct text *data);
-/* Publishes the start or end of a run, redacted. */
+/* Publishes the start or end of a run. */
 void lifecycle_publish_job(struct daemon *daemon, enum event_name event, const struct run *run,
                            const struct job *job);

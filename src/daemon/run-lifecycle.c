@@ -14,11 +14,11 @@
 #include "base/utf8.h"
 #include "config/paths.h"
 #include "daemon/daemon-state.h"
-#include "daemon/publish.h"
 #include "daemon/run-lifecycle-parts.h"
 #include "model/process.h"
 #include "model/record-copy.h"
 #include "model/record-json.h"
+#include "model/redact.h"
 #include "probe/process-lookup.h"
 
 /* A scheduler whose process is not visible counts as gone after this time without a report. */
@@ -139,6 +139,16 @@ bool lifecycle_has_room(const struct daemon *daemon)
     return !daemon->writer || store_writer_load(daemon->writer) != STORE_LOAD_FULL;
 }
 
+/* A run keeps no command line as it was read: other words can only hide more of it. */
+void run_lifecycle_redact(struct daemon *daemon, const struct text_list *words)
+{
+    size_t position = 0;
+
+    for (struct lifecycle_entry *entry; (entry = map_next(&daemon->lifecycle.entries, &position));)
+        if (redact_record(words, &job_record, &entry->arena, &entry->begun) < 0)
+            entry->begun.command = entry->begun.job_type = NULL;
+}
+
 /* ---- publishing ---- */
 
 void lifecycle_publish(struct daemon *daemon, enum event_name event, const struct run *run,
@@ -157,16 +167,11 @@ void lifecycle_publish_job(struct daemon *daemon, enum event_name event, const s
                            const struct job *job)
 {
     _cleanup_text_ struct text data = {0};
-    _cleanup_(arena_done) struct arena arena = {0};
     struct json_writer json = {.out = &data};
-    struct job shown = *job;
 
     if (!bus_is_wanted(daemon->bus, event_name_text(event)))
         return;
-    publish_redact(daemon, &arena, &shown.command);
-    publish_redact(daemon, &arena, &shown.cause);
-    publish_redact(daemon, &arena, &shown.job_type);
-    record_encode(&job_record, &shown, &json);
+    record_encode(&job_record, job, &json);
     lifecycle_publish(daemon, event, run, INT_UNKNOWN, &data);
 }
 
@@ -353,8 +358,10 @@ void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
         .origin = RUN_BY_RULE,
     };
 
-    if (facts->command)
+    if (facts->command) {
         utf8_clean(command, sizeof(command), facts->command, strlen(facts->command));
+        redact_buffer(&daemon->config->redact, command, sizeof(command));
+    }
     store_begin(daemon, &start, run); /* without memory, only its samples are stored */
 }
 

@@ -41,7 +41,7 @@ void run_lifecycle_done(struct run_lifecycle *lifecycle);
 /* Whether a process owns a running run. */
 bool run_lifecycle_has_run_of(const struct daemon *daemon, pid_t owner_pid);
 
-/* The start of a run. Texts may be NULL, numbers unknown. */
+/* The start of a run, redacted. Texts may be NULL, numbers unknown. */
 struct job_start {
     const char *run_id; /* NULL: a new one */
     const char *job_id;
@@ -126,6 +126,9 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
 void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
                                const struct process_facts *facts);
 void run_lifecycle_end_found(struct daemon *daemon, struct run *run);
+
+/* Redacts the command lines of running runs with other words (model/redact.h). */
+void run_lifecycle_redact(struct daemon *daemon, const struct text_list *words);
 
 /* Ends runs whose owner and processes are gone: with the outcome of the first process if it was
  * seen, else as lost. */

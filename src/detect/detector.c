@@ -45,6 +45,11 @@ void detector_configure(struct detector *detector, const struct anomaly_config *
     episodes_configure(&detector->episodes, config);
 }
 
+void detector_redact(struct detector *detector, const struct text_list *words)
+{
+    episodes_redact(&detector->episodes, words);
+}
+
 /* An error of one stage does not stop the next one. */
 int detector_check(struct detector *detector, const struct detect_input *input, struct arena *arena,
                    struct anomaly_list *ret)

@@ -21,6 +21,9 @@ void detector_free(struct detector *detector);
 
 /* Replaces the thresholds; histories and episodes stay. */
 void detector_configure(struct detector *detector, const struct anomaly_config *config);
+/* Redacts the command lines of open episodes with other words (model/redact.h). New episodes have
+ * command lines as the snapshots and events have them. */
+void detector_redact(struct detector *detector, const struct text_list *words);
 
 struct detect_input {
     const struct snapshot *snapshot;         /* with all processes */

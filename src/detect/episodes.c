@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/macros.h"
 #include "base/utf8.h"
+#include "model/redact.h"
 
 /* Pids listed in a description; the others are only counted. */
 #define PIDS_NAMED 8
@@ -529,6 +530,14 @@ int episodes_list_open(const struct episodes *episodes, struct arena *arena,
 void episodes_configure(struct episodes *episodes, const struct anomaly_config *config)
 {
     episodes->clear_ns = (uint64_t)(config->clear_seconds * 1e9);
+}
+
+void episodes_redact(struct episodes *episodes, const struct text_list *words)
+{
+    struct episode *episode;
+
+    TAILQ_FOREACH (episode, &episodes->by_age, by_age)
+        redact_buffer(words, episode->name, sizeof(episode->name));
 }
 
 void episodes_init(struct episodes *episodes, const struct anomaly_config *config,

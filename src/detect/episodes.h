@@ -36,6 +36,8 @@ void episodes_init(struct episodes *episodes, const struct anomaly_config *confi
                    const struct detect_constants *constants);
 void episodes_done(struct episodes *episodes);
 void episodes_configure(struct episodes *episodes, const struct anomaly_config *config);
+/* Redacts the command lines of open episodes with other words. */
+void episodes_redact(struct episodes *episodes, const struct text_list *words);
 
 struct episodes_input {
     const struct finding_list *findings;

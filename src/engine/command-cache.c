@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "config/paths.h"
 #include "model/process.h"
+#include "model/redact.h"
 #include "probe/process-lookup.h"
 
 /* Reads of /proc between two boxes; the limit bounds the cost of a storm of processes. */
@@ -23,7 +24,7 @@ static void index_snapshot(struct command_cache *cache, const struct snapshot *s
 {
     map_clear(&cache->present);
     for (size_t i = 0; snapshot && i < snapshot->processes.count; i++) {
-        struct process_metric *process = &snapshot->processes.items[i];
+        struct process_metric *process = &snapshot->processes.items[i]; /* only read */
         if (process->run_id && map_put(&cache->present, (uint64_t)process->pid, process) < 0)
             return;
     }
@@ -84,6 +85,14 @@ static void remember_execs(struct command_cache *cache, const struct process_eve
         if (!command || map_put(&cache->known, (uint64_t)event->pid, command) < 0)
             return;
     }
+}
+
+void command_cache_redact(struct command_cache *cache, const struct text_list *words)
+{
+    size_t position = 0;
+
+    for (char *command; (command = map_next(&cache->known, &position));)
+        redact_buffer(words, command, strlen(command) + 1);
 }
 
 void command_cache_expect(struct command_cache *cache, pid_t pid, const char *path)

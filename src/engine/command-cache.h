@@ -1,5 +1,5 @@
 /* The command line of each process of a run at the last snapshot or exec, so that events can name
- * processes that are gone. */
+ * processes that are gone. Redacted, as the snapshots and events are. */
 #pragma once
 
 #include "base/map.h"
@@ -25,6 +25,9 @@ void command_cache_done(struct command_cache *cache);
 void command_cache_expect(struct command_cache *cache, pid_t pid, const char *path);
 /* Drops the expectation, because the event may be lost. */
 void command_cache_drop_expected(struct command_cache *cache);
+
+/* Redacts the command lines with other words (model/redact.h). */
+void command_cache_redact(struct command_cache *cache, const struct text_list *words);
 
 /* Sets the command of an exec event: to `reported`; if that is NULL, to the command line in /proc,
  * which is read up to READS_MAX times between two boxes; if the process is gone and the exec was

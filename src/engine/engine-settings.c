@@ -11,6 +11,7 @@ struct engine_settings engine_settings_of(const struct config *config, const str
         .linger_ns = (uint64_t)(config->jobs.linger_seconds * 1e9),
         .syscalls = config->syscalls,
         .gpus = config->gpu_enabled,
+        .redact = &config->redact,
         .traces_members = config_traces_members(config),
     };
 }

@@ -13,13 +13,15 @@
 struct engine_settings {
     uint64_t interval_ns;
     enum scope scope;
+    const char *only_job; /* snapshots have only this job (job_id or run_id); NULL: all */
     const struct anomaly_config *anomaly; /* NULL: no detection */
     const struct limits_config *limits;   /* NULL: no pressure level */
     const struct rules *rules;            /* NULL: none */
     uint64_t linger_ns; /* how long a run found by a rule outlives its last process */
     enum syscalls_choice syscalls;
     enum auto_switch gpus;
-    bool traces_members; /* attach `strace -c` to every new process of a run */
+    const struct text_list *redact; /* words of redaction, see model/redact.h; NULL: none */
+    bool traces_members;            /* attach `strace -c` to every new process of a run */
 };
 
 /* Returns the settings of a daemon with that configuration, to which they point. `rules` are the

@@ -205,6 +205,8 @@ static void finish(struct engine *engine, struct snapshot *snapshot, const struc
     find_pressure(engine, snapshot);
     find_anomalies(engine, snapshot, now);
     scope_apply(engine->settings.scope, &snapshot->processes, is_in_episode, engine);
+    if (engine->settings.only_job)
+        scope_keep_job(engine->settings.only_job, snapshot);
 }
 
 int engine_collect(struct engine *engine)
@@ -280,13 +282,21 @@ int engine_configure(struct engine *engine, const struct engine_settings *settin
         if (r < 0)
             return r;
     }
+    int has_other_words = tick_builder_redact(&engine->builder, settings->redact);
+    if (has_other_words < 0)
+        return has_other_words;
     if (has_other_interval) {
         int r = ticker_start(engine->loop, settings->interval_ns, on_tick, engine, &ticker);
-        if (r < 0)
+        if (r < 0) {
+            tick_builder_redact(&engine->builder, engine->settings.redact);
             return r;
+        }
         ticker_close(engine->ticker);
         engine->ticker = ticker;
     }
+    collector_redact(engine->collector, settings->redact);
+    if (has_other_words && engine->detector)
+        detector_redact(engine->detector, settings->redact);
     if (settings->anomaly)
         detector_configure(engine->detector, settings->anomaly);
     rule_watch_configure(&engine->rules.watch, settings->rules);
@@ -310,6 +320,7 @@ static struct engine *engine_new(uv_loop_t *loop, const struct engine_options *o
     engine->pressure = pressure_input_of(NULL);
     engine->memory_total_mb = REAL_UNKNOWN;
     engine->builder.wants_events = options->wants_events;
+    tick_builder_redact(&engine->builder, options->settings.redact); /* events come before ticks */
     engine->proc_fd = open(PROC_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
     rule_runs_init(&engine->rules, options->registry, engine->proc_fd);
     engine->syscalls.registry = options->registry;
@@ -334,7 +345,8 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     if (r == 0)
         r = engine_make_gpu_watch(engine);
     if (r == 0)
-        r = collector_new(&(struct collector_options){.registry = options->registry},
+        r = collector_new(&(struct collector_options){.registry = options->registry,
+                                                      .redact = options->settings.redact},
                           &engine->collector);
     engine->kernel =
         (struct kernel_account){.registry = options->registry, .collector = engine->collector};

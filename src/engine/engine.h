@@ -92,8 +92,9 @@ void engine_stop_tracing(struct engine *engine);
  * source. */
 int engine_use_kernel(struct engine *engine, struct kernel_probe *kernel);
 
-/* Replaces the settings; the state stays. Returns 0, or a negative errno and keeps the old
- * settings. */
+/* Replaces the settings; the state stays. With other words of redaction, the command lines of
+ * living processes are redacted anew at the next snapshot. Returns 0, or a negative errno and keeps
+ * the old settings, which must be valid until then. */
 int engine_configure(struct engine *engine, const struct engine_settings *settings);
 
 /* Takes a snapshot now; the schedule does not change. Returns 0 or a negative errno. */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/utf8.h"
+#include "model/redact.h"
 
 /* An older signal is not the cause of a kill: the process has survived it. */
 #define CAUSE_MAX_NS (10 * NS_PER_SEC)
@@ -25,6 +26,15 @@ void sent_signals_add(struct sent_signals *sent, pid_t pid, const struct process
     item->sender_pid = signal->sender_pid;
     copy(item->sender_command, sizeof(item->sender_command), signal->sender_command);
     copy(item->details, sizeof(item->details), signal->details);
+}
+
+void sent_signals_redact(struct sent_signals *sent, const struct text_list *words)
+{
+    for (size_t i = 0; i < MIN(sent->next, (size_t)SENT_SIGNALS_MAX); i++) {
+        struct remembered_signal *item = &sent->items[i];
+        redact_buffer(words, item->sender_command, sizeof(item->sender_command));
+        redact_buffer(words, item->details, sizeof(item->details));
+    }
 }
 
 /* Without memory the text stays NULL. */

@@ -26,6 +26,9 @@ struct sent_signals {
 void sent_signals_add(struct sent_signals *sent, pid_t pid, const struct process_event *signal,
                       uint64_t now_ns);
 
+/* Redacts the texts with other words (model/redact.h). */
+void sent_signals_redact(struct sent_signals *sent, const struct text_list *words);
+
 /* Sets the sender of a kill that has none to the last process that sent this signal to the killed
  * process, if that was recently. Texts are placed in `arena`. */
 void sent_signals_fill_sender(const struct sent_signals *sent, struct arena *arena, uint64_t now_ns,

@@ -26,6 +26,37 @@ void tick_builder_done(struct tick_builder *builder)
     *builder = (struct tick_builder){0};
 }
 
+/* ---- redaction ---- */
+
+int tick_builder_redact(struct tick_builder *builder, const struct text_list *words)
+{
+    struct redaction redaction = builder->redaction;
+    int r = 0;
+
+    if (!redaction_set(&redaction, words)) {
+        builder->redaction = redaction;
+        return 0;
+    }
+    for (size_t i = 0; builder->box && i < builder->box->tick.events.count && r == 0; i++)
+        r = redact_record(words, &process_event_record, &builder->box->arena,
+                          &builder->box->tick.events.items[i]);
+    if (r < 0)
+        return r;
+    command_cache_redact(&builder->commands, words);
+    sent_signals_redact(&builder->sent, words);
+    failure_chains_redact(&builder->failures, words);
+    builder->redaction = redaction;
+    return 1;
+}
+
+/* Without memory the text becomes unknown. */
+static void redact_text_of(const struct tick_builder *builder, struct tick_box *box,
+                           const char **text)
+{
+    if (redact_replace(builder->redaction.words, &box->arena, text) < 0)
+        *text = NULL;
+}
+
 /* ---- the box ---- */
 
 struct tick_box *tick_builder_box(struct tick_builder *builder)
@@ -48,7 +79,7 @@ static void add_to_chains(struct tick_builder *builder, struct tick_box *box,
     failure_chains_add(&builder->failures, event);
 }
 
-void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot)
+void tick_builder_finish(struct tick_builder *builder, const struct snapshot *snapshot)
 {
     struct tick_box *box = TAKE_PTR(builder->box);
 
@@ -117,8 +148,10 @@ static void add_exec(struct tick_builder *builder, struct event_owner owner,
     struct process_event *exec =
         box ? tick_box_add_event(box, owner, EVENT_EXEC, event->pid, timestamp) : NULL;
 
-    if (exec)
-        command_cache_name_exec(&builder->commands, box, event->command, exec);
+    if (!exec)
+        return;
+    command_cache_name_exec(&builder->commands, box, event->command, exec);
+    redact_text_of(builder, box, &exec->command);
 }
 
 /* Returns "system calls: …" with the most important calls; NULL without memory. */
@@ -189,7 +222,8 @@ static void add_sent_signal(struct tick_builder *builder, struct event_owner own
             process_lookup_command(PROC_ROOT, event->sender_pid, command, sizeof(command));
         if (!command[0])
             utf8_clean(command, sizeof(command), event->sender_name, strlen(event->sender_name));
-        sent.sender_command = command;
+        redact_buffer(builder->redaction.words, command, sizeof(command));
+        sent.sender_command = command[0] ? command : NULL;
     }
     tick_builder_add_signal(builder, owner, event->pid, &sent, timestamp);
 }
@@ -210,6 +244,7 @@ void tick_builder_add_oom(struct tick_builder *builder, struct event_owner owner
     oom->uid = owner.run_id ? owner.uid : event->uid;
     if (!owner.run_id) /* the command lines of members are known later */
         oom->command = arena_strdup(&box->arena, name);
+    redact_text_of(builder, box, &oom->command);
 }
 
 void tick_builder_add_lifecycle(struct tick_builder *builder, const struct member *member,

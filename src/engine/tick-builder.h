@@ -1,17 +1,20 @@
 /* Builds the box of the next tick: the forks, execs, exits, signals, steps and gaps between two
- * snapshots. A box that is complete waits in the builder until the engine takes it. */
+ * snapshots. A box that is complete waits in the builder until the engine takes it. Command lines
+ * are redacted when they are added. */
 #pragma once
 
 #include "engine/command-cache.h"
 #include "engine/sent-signals.h"
 #include "explain/failure-chain.h"
 #include "jobs/registry.h"
+#include "model/redact.h"
 #include "model/tick-box.h"
 #include "probe/lifecycle.h"
 
 /* A zero-initialised struct is empty and valid. */
 struct tick_builder {
     bool wants_events;
+    struct redaction redaction;
     struct tick_box *box;      /* of the next tick; NULL: nothing happened yet */
     struct tick_box *complete; /* oldest first; NULL: none */
     struct tick_box *newest;   /* the last of the complete ones */
@@ -23,11 +26,16 @@ struct tick_builder {
 
 void tick_builder_done(struct tick_builder *builder);
 
+/* Sets the words of redaction (NULL: none), which must outlive the builder or the next call. Other
+ * words redact what the builder holds anew. Returns 0, 1 (they are others), or -ENOMEM with the
+ * previous words in force. */
+int tick_builder_redact(struct tick_builder *builder, const struct text_list *words);
+
 /* Returns the box of the next tick, which the builder owns; NULL without memory. */
 struct tick_box *tick_builder_box(struct tick_builder *builder);
-/* Completes the box with the snapshot that ends it (NULL: none), which the box owns then. Without a
- * box it does nothing. */
-void tick_builder_finish(struct tick_builder *builder, struct snapshot *snapshot);
+/* Completes the box with the finished snapshot that ends it (NULL: none), whose reference the box
+ * takes over. Without a box it does nothing. */
+void tick_builder_finish(struct tick_builder *builder, const struct snapshot *snapshot);
 /* Returns the oldest complete box, which is the caller's; NULL if there is none. */
 struct tick_box *tick_builder_take(struct tick_builder *builder);
 
@@ -42,6 +50,7 @@ void tick_builder_add_spawn(struct tick_builder *builder, struct event_owner own
  * until the next one is added; NULL if it was not added. */
 struct process_event *tick_builder_add_end(struct tick_builder *builder, struct event_owner owner,
                                            pid_t pid, int wait_status, double timestamp);
+/* `sent` is redacted already. */
 void tick_builder_add_signal(struct tick_builder *builder, struct event_owner owner, pid_t pid,
                              const struct process_event *sent, double timestamp);
 /* Adds an OOM kill of a process, whether it belongs to a run or not. */

@@ -10,6 +10,7 @@
 #include "base/uuid.h"
 #include "explain/program-kind.h"
 #include "model/record-copy.h"
+#include "model/redact.h"
 #include "model/signal-kind.h"
 
 /* With more living processes, all data is dropped, and there are no chains. */
@@ -202,6 +203,43 @@ void failure_chains_forget_run(struct failure_chains *chains, const char *run_id
             failure_unref(chains->ended[i]);
             chains->ended[i] = NULL;
         }
+}
+
+/* Redacts a text of our own where it is. */
+static void redact_own(const struct text_list *words, const char *text)
+{
+    if (text)
+        redact_buffer(words, (char *)(uintptr_t)text, strlen(text) + 1);
+}
+
+static void redact_failures(const struct text_list *words, struct failure *failure)
+{
+    for (; failure; failure = failure->below) {
+        redact_own(words, failure->event.command);
+        redact_own(words, failure->event.sender_command);
+        redact_own(words, failure->event.details);
+    }
+}
+
+static void redact_living(const struct text_list *words, struct living *living)
+{
+    redact_own(words, living->command);
+    redact_failures(words, living->end);
+    for (size_t i = 0; i < living->failed_count; i++)
+        redact_failures(words, living->failed[i]);
+}
+
+void failure_chains_redact(struct failure_chains *chains, const struct text_list *words)
+{
+    size_t position = 0;
+
+    for (struct living *living; (living = map_next(&chains->living, &position));)
+        redact_living(words, living);
+    for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
+        if (chains->early[i])
+            redact_living(words, chains->early[i]);
+    for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
+        redact_failures(words, chains->ended[i]);
 }
 
 static int set_command(struct living *living, const char *command)

@@ -65,6 +65,9 @@ void failure_chains_drop_living(struct failure_chains *chains);
 /* Call it when a run is over: drops all data about it. */
 void failure_chains_forget_run(struct failure_chains *chains, const char *run_id);
 
+/* Redacts the command lines of living and failed processes with other words (model/redact.h). */
+void failure_chains_redact(struct failure_chains *chains, const struct text_list *words);
+
 /* Finds the chain that ends with a first process of the run that ended with `exit_code` or by
  * `signal_num`, whichever is known. `pid` 0: the last one, if none was started after it. The list
  * and its texts are placed in `arena`. Returns 0, -ENOENT (no such end) or -ENOMEM. */

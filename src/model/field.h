@@ -115,9 +115,10 @@ struct field {
     const char *exactness;
     /* Of a run: smaller differences from earlier runs are never unusual; 0: not compared. */
     double min_difference;
-    bool required;     /* decoding fails if it is missing or null */
-    bool key_required; /* decoding fails if it is missing; null means unknown */
-    bool omit_unknown; /* JSON omits it while it is unknown, instead of null */
+    bool holds_command; /* of a text: a command line, or a text that may contain one; redacted */
+    bool required;      /* decoding fails if it is missing or null */
+    bool key_required;  /* decoding fails if it is missing; null means unknown */
+    bool omit_unknown;  /* JSON omits it while it is unknown, instead of null */
     const char *const *names;
     size_t name_count;
     const struct record *record;

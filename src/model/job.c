@@ -131,8 +131,9 @@ static const struct field job_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct job, member, type, __VA_ARGS__)
     FIELD(run_id, FIELD_TEXT, .required = true, .meaning = "id of this run (UUIDv7)"),
     FIELD(job_id, FIELD_TEXT, .required = true, .meaning = "the job"),
-    FIELD(job_type, FIELD_TEXT, .meaning = "name that runs of the same work share"),
-    FIELD(command, FIELD_TEXT, .meaning = "command line"),
+    FIELD(job_type, FIELD_TEXT, .holds_command = true,
+          .meaning = "name that runs of the same work share"),
+    FIELD(command, FIELD_TEXT, .holds_command = true, .meaning = "command line"),
     FIELD(cwd, FIELD_TEXT, .meaning = "working directory"),
     FIELD(uid, FIELD_INT, .meaning = "user id of the owner"),
     FIELD(host, FIELD_TEXT, .meaning = "name of the machine"),
@@ -143,7 +144,7 @@ static const struct field job_fields[] = {
           .meaning = "running, success, failure or unknown"),
     FIELD(exit_code, FIELD_INT, .meaning = "exit status, if no signal ended it"),
     FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),
-    FIELD(cause, FIELD_TEXT, .meaning = "cause of the end, as text"),
+    FIELD(cause, FIELD_TEXT, .holds_command = true, .meaning = "cause of the end, as text"),
     FIELD(total_sheets, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of steps"),
     FIELD(parent_run_id, FIELD_TEXT, .meaning = "id of the run in which it was started"),
     FIELD(chain, FIELD_RECORDS, .record = &process_event_record,
@@ -189,7 +190,7 @@ const struct record memory_point_record =
 static const struct field left_process_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct left_process, member, type, __VA_ARGS__)
     FIELD(pid, FIELD_INT, .required = true, .meaning = "process id"),
-    FIELD(command, FIELD_TEXT, .meaning = "command line"),
+    FIELD(command, FIELD_TEXT, .holds_command = true, .meaning = "command line"),
 #undef FIELD
 };
 static const struct record left_process_record =
@@ -198,13 +199,14 @@ static const struct record left_process_record =
 static const struct field run_summary_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct run_summary, member, type, __VA_ARGS__)
     FIELD(run_id, FIELD_TEXT, .required = true, .meaning = "id of this run (UUIDv7)"),
-    FIELD(job_type, FIELD_TEXT, .meaning = "name that runs of the same work share"),
+    FIELD(job_type, FIELD_TEXT, .holds_command = true,
+          .meaning = "name that runs of the same work share"),
     FIELD(sheet_num, FIELD_INT, .meaning = "number of the step, if the run is a step"),
     FIELD(outcome, FIELD_ENUM, .names = outcome_names, .name_count = OUTCOME_COUNT,
           .meaning = "running, success, failure or unknown"),
     FIELD(exit_code, FIELD_INT, .meaning = "exit status, if no signal ended the command"),
     FIELD(signal_num, FIELD_INT, .meaning = "the signal that ended it, if one did"),
-    FIELD(cause, FIELD_TEXT, .meaning = "cause of the end, as text"),
+    FIELD(cause, FIELD_TEXT, .holds_command = true, .meaning = "cause of the end, as text"),
     FIELD(chain, FIELD_RECORDS, .record = &process_event_record,
           .meaning = "chain of failures that led to the end: the first failed process, then its "
                      "parent, up to the first process of the run"),

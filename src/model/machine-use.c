@@ -20,7 +20,7 @@ static const struct record load_record = RECORD_OF(struct use_range, "UseRange",
 static const struct field process_use_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct process_use, member, type, __VA_ARGS__)
     FIELD(pid, FIELD_INT, .required = true, .meaning = "process id"),
-    FIELD(command, FIELD_TEXT, .meaning = "command line"),
+    FIELD(command, FIELD_TEXT, .holds_command = true, .meaning = "command line"),
     FIELD(job_id, FIELD_TEXT, .meaning = "the job it belongs to"),
     FIELD(cpu_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001,
           .meaning = "CPU time within the period"),

@@ -2,6 +2,17 @@
 
 #include "model/record-json.h"
 
+/* What is shown of the lists of a record; NULL: everything. */
+struct part {
+    record_item_fn is_shown;
+    void *context;
+};
+
+static bool shows(const struct part *part, const struct field *list, const void *item)
+{
+    return !part || part->is_shown(part->context, list, item);
+}
+
 static void encode_real(const struct field *field, double value, struct json_writer *json)
 {
     int decimals = field_decimals(field);
@@ -28,12 +39,17 @@ static void encode_bool(int truth, struct json_writer *json)
         json_write_bool(json, truth == TRUTH_YES);
 }
 
-static void encode_records(const struct record *record, const struct any_list *list,
-                           struct json_writer *json)
+static void encode_records(const struct field *field, const struct any_list *list,
+                           const struct part *part, struct json_writer *json)
 {
+    const struct record *record = field->record;
+
     json_write_begin_array(json);
-    for (size_t i = 0; i < list->count; i++)
-        record_encode(record, (const char *)list->items + i * record->size, json);
+    for (size_t i = 0; i < list->count; i++) {
+        const void *item = (const char *)list->items + i * record->size;
+        if (shows(part, field, item))
+            record_encode(record, item, json);
+    }
     json_write_end_array(json);
 }
 
@@ -73,11 +89,13 @@ static void encode_tally(const struct field *field, const struct tally_list *lis
     json_write_end_object(json);
 }
 
-static void encode_ints(const struct int_list *list, struct json_writer *json)
+static void encode_ints(const struct field *field, const struct int_list *list,
+                        const struct part *part, struct json_writer *json)
 {
     json_write_begin_array(json);
     for (size_t i = 0; i < list->count; i++)
-        encode_int(list->items[i], json);
+        if (shows(part, field, &list->items[i]))
+            encode_int(list->items[i], json);
     json_write_end_array(json);
 }
 
@@ -89,7 +107,8 @@ static void encode_texts(const struct text_list *list, struct json_writer *json)
     json_write_end_array(json);
 }
 
-void field_encode(const struct field *field, const void *value, struct json_writer *json)
+static void encode_value(const struct field *field, const void *value, const struct part *part,
+                         struct json_writer *json)
 {
     switch (field->type) {
     case FIELD_INT: encode_int(*(const int64_t *)value, json); break;
@@ -104,17 +123,22 @@ void field_encode(const struct field *field, const void *value, struct json_writ
     case FIELD_BOOL: encode_bool(*(const int *)value, json); break;
     case FIELD_INLINE: /* as a value of its own, it is an object */
     case FIELD_RECORD: record_encode(field->record, value, json); break;
-    case FIELD_RECORDS: encode_records(field->record, value, json); break;
+    case FIELD_RECORDS: encode_records(field, value, part, json); break;
     case FIELD_KEYED: encode_keyed(field->record, value, json); break;
-    case FIELD_INTS: encode_ints(value, json); break;
+    case FIELD_INTS: encode_ints(field, value, part, json); break;
     case FIELD_TEXTS: encode_texts(value, json); break;
     case FIELD_TALLY: encode_tally(field, value, json); break;
     }
 }
 
+void field_encode(const struct field *field, const void *value, struct json_writer *json)
+{
+    encode_value(field, value, NULL, json);
+}
+
 /* `outer`: the record that contains this one inline; NULL: none. */
 static void encode_fields(const struct record *record, const struct record *outer,
-                          const void *object, struct json_writer *json)
+                          const void *object, const struct part *part, struct json_writer *json)
 {
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
@@ -122,14 +146,14 @@ static void encode_fields(const struct record *record, const struct record *oute
         if (field->omit_unknown && !field_is_known(field, value))
             continue;
         if (field->type == FIELD_INLINE) {
-            encode_fields(field->record, record, value, json);
+            encode_fields(field->record, record, value, part, json);
             continue;
         }
         json_write_key(json, field->name);
-        field_encode(field, value, json);
+        encode_value(field, value, part, json);
         if (field->alias && !(outer && record_find(outer, field->alias))) {
             json_write_key(json, field->alias);
-            field_encode(field, value, json);
+            encode_value(field, value, part, json);
         }
     }
 }
@@ -137,6 +161,14 @@ static void encode_fields(const struct record *record, const struct record *oute
 void record_encode(const struct record *record, const void *object, struct json_writer *json)
 {
     json_write_begin_object(json);
-    encode_fields(record, NULL, object, json);
+    encode_fields(record, NULL, object, NULL, json);
+    json_write_end_object(json);
+}
+
+void record_encode_part(const struct record *record, const void *object, record_item_fn is_shown,
+                        void *context, struct json_writer *json)
+{
+    json_write_begin_object(json);
+    encode_fields(record, NULL, object, &(struct part){is_shown, context}, json);
     json_write_end_object(json);
 }

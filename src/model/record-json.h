@@ -5,6 +5,12 @@
 #include "model/field.h"
 
 void record_encode(const struct record *record, const void *object, struct json_writer *json);
+/* Whether an item of a list of the record is encoded. */
+typedef bool (*record_item_fn)(void *context, const struct field *list, const void *item);
+/* The same, but omits items of the record's own lists of records and of integers for which
+ * `is_shown` returns false. */
+void record_encode_part(const struct record *record, const void *object, record_item_fn is_shown,
+                        void *context, struct json_writer *json);
 /* Encodes one value without its name. */
 void field_encode(const struct field *field, const void *value, struct json_writer *json);
 

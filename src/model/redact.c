@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/utf8.h"
 
 static const char stars[] = "***";
 
@@ -426,4 +427,118 @@ int redact_replace(const struct text_list *words, struct arena *arena, const cha
         return -ENOMEM;
     *text = copy;
     return 0;
+}
+
+void redact_buffer(const struct text_list *words, char *text, size_t size)
+{
+    _cleanup_text_ struct text hidden = {0};
+
+    int r = words ? redact_text(text, words, &hidden) : 0;
+    if (r < 0)
+        text[0] = '\0';
+    else if (r > 0)
+        utf8_clean(text, size, hidden.bytes, hidden.length);
+}
+
+/* ---- records ---- */
+
+static int redact_field(const struct text_list *words, const struct field *field,
+                        struct arena *arena, void *value)
+{
+    const struct any_list *list = value;
+    int r = 0;
+
+    switch (field->type) {
+    case FIELD_TEXT: return field->holds_command ? redact_replace(words, arena, value) : 0;
+    case FIELD_RECORD:
+    case FIELD_INLINE: return redact_record(words, field->record, arena, value);
+    case FIELD_RECORDS:
+    case FIELD_KEYED:
+        for (size_t i = 0; i < list->count && r == 0; i++)
+            r = redact_record(words, field->record, arena,
+                              (char *)list->items + i * field->record->size);
+        return r;
+    default: return 0;
+    }
+}
+
+int redact_record(const struct text_list *words, const struct record *record, struct arena *arena,
+                  void *object)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < record->field_count && r == 0; i++)
+        r = redact_field(words, &record->fields[i], arena,
+                         (char *)object + record->fields[i].offset);
+    return r;
+}
+
+/* ---- arguments ---- */
+
+/* Redacts an argument after the one before it, which may name the secret. */
+static int redact_argument(const struct text_list *words, const char *before, struct arena *arena,
+                           const char **argument)
+{
+    const char *plain = *argument;
+    _cleanup_text_ struct text both = {0}, hidden = {0};
+
+    int r = redact_replace(words, arena, argument);
+    if (r < 0 || *argument != plain)
+        return r;
+    text_printf(&both, "%s %s", before, plain);
+    r = text_error(&both);
+    if (r == 0)
+        r = redact_text(text_string(&both), words, &hidden);
+    if (r <= 0)
+        return r;
+    size_t length = strlen(plain);
+    bool is_kept = hidden.length > length &&
+                   strcmp(hidden.bytes + hidden.length - length, plain) == 0 &&
+                   hidden.bytes[hidden.length - length - 1] == ' ';
+    if (!is_kept)
+        *argument = stars;
+    return 0;
+}
+
+int redact_arguments(const struct text_list *words, char *const *argv, struct arena *arena,
+                     const char ***ret)
+{
+    size_t count = 0;
+    int r = 0;
+
+    while (argv[count])
+        count++;
+    const char **list = arena_alloc(arena, (count + 1) * sizeof(*list));
+    if (!list)
+        return -ENOMEM;
+    for (size_t i = 0; i <= count; i++)
+        list[i] = argv[i];
+    for (size_t i = 0; words && i < count && r == 0; i++)
+        r = redact_argument(words, i ? argv[i - 1] : "", arena, &list[i]);
+    if (r == 0)
+        *ret = list;
+    return r;
+}
+
+/* ---- the words in force ---- */
+
+static bool is_same_list(const struct text_list *a, const struct text_list *b)
+{
+    size_t count = a ? a->count : 0;
+
+    if (count != (b ? b->count : 0))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(a->items[i], b->items[i]) != 0)
+            return false;
+    return true;
+}
+
+bool redaction_set(struct redaction *redaction, const struct text_list *words)
+{
+    bool is_other = !is_same_list(redaction->words, words);
+
+    redaction->words = words;
+    redaction->version += is_other;
+    return is_other;
 }

@@ -18,6 +18,8 @@
  * extends to the end of the text. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/text.h"
 #include "model/field.h"
@@ -27,6 +29,33 @@
  * grows to three. Redacting a redacted text changes nothing. Without words nothing is redacted. */
 int redact_text(const char *text, const struct text_list *words, struct text *out);
 
-/* Replaces *text with a redacted copy in `arena` if it contains secrets. *text may be NULL and
- * `words` may be empty. Returns 0, or -ENOMEM with *text unchanged. */
+/* For the next functions, `words` may be empty or NULL: nothing is redacted. */
+
+/* Replaces *text with a redacted copy in `arena` if it contains secrets. *text may be NULL. Returns
+ * 0, or -ENOMEM with *text unchanged. */
 int redact_replace(const struct text_list *words, struct arena *arena, const char **text);
+
+/* Redacts a text in its buffer of `size` bytes. A result that does not fit is cut at a character
+ * boundary. Without memory the text becomes empty. */
+void redact_buffer(const struct text_list *words, char *text, size_t size);
+
+/* Redacts all texts of an object that hold command lines (see field.h), also those of records in
+ * it, whose lists must belong to the caller. Replacements are placed in `arena`. Returns 0, or
+ * -ENOMEM: then some texts are not redacted. */
+int redact_record(const struct text_list *words, const struct record *record, struct arena *arena,
+                  void *object);
+
+/* Makes a list of the arguments in which each is redacted on its own: the secret after
+ * `--password` becomes `***`. The list ends with NULL. Returns 0 or -ENOMEM. */
+int redact_arguments(const struct text_list *words, char *const *argv, struct arena *arena,
+                     const char ***ret);
+
+/* The words in force. The version changes with them, so that a cached text is redacted anew only
+ * then. A zero-initialised struct is valid: nothing is redacted. */
+struct redaction {
+    const struct text_list *words; /* borrowed; NULL: none */
+    unsigned version;
+};
+
+/* Replaces the words; the previous ones must still be valid. Returns whether they differ. */
+bool redaction_set(struct redaction *redaction, const struct text_list *words);

@@ -150,8 +150,10 @@ const struct record snapshot_record = RECORD_OF(struct snapshot, "SystemSnapshot
 struct snapshot *snapshot_new(void)
 {
     struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
-    if (snapshot)
-        record_init(&snapshot_record, snapshot);
+    if (!snapshot)
+        return NULL;
+    record_init(&snapshot_record, snapshot);
+    atomic_init(&snapshot->references, 1);
     return snapshot;
 }
 
@@ -161,6 +163,31 @@ void snapshot_free(struct snapshot *snapshot)
         return;
     arena_done(&snapshot->arena);
     free(snapshot);
+}
+
+/* The content never changes; the reference count does. */
+static struct snapshot *counted(const struct snapshot *snapshot)
+{
+    return (struct snapshot *)(uintptr_t)snapshot;
+}
+
+const struct snapshot *snapshot_ref(const struct snapshot *snapshot)
+{
+    atomic_fetch_add_explicit(&counted(snapshot)->references, 1, memory_order_relaxed);
+    return snapshot;
+}
+
+/* The thread that drops the last reference sees all reads of the others as done. */
+void snapshot_unref(const struct snapshot *snapshot)
+{
+    if (snapshot &&
+        atomic_fetch_sub_explicit(&counted(snapshot)->references, 1, memory_order_acq_rel) == 1)
+        snapshot_free(counted(snapshot));
+}
+
+void snapshot_unrefp(const struct snapshot **snapshot)
+{
+    snapshot_unref(*snapshot);
 }
 
 void snapshot_freep(struct snapshot **snapshot)

@@ -1,8 +1,10 @@
 /* SystemSnapshot: the machine and its processes at one moment.
  *
- * A snapshot owns everything that it points to (its arena and the process array), so it can be
- * passed from one thread to another. */
+ * A snapshot owns everything that it points to. Its maker completes it; a finished snapshot (const)
+ * never changes again, so threads share it by references. */
 #pragma once
+
+#include <stdatomic.h>
 
 #include "model/process.h"
 
@@ -98,6 +100,7 @@ struct snapshot {
     double resolution_seconds;
 
     struct arena arena; /* owns every text and list above */
+    atomic_uint references;
 };
 
 extern const struct record gpu_metric_record;
@@ -105,8 +108,14 @@ extern const struct record job_progress_record;
 extern const struct record job_usage_record;
 extern const struct record snapshot_record;
 
-/* Returns a snapshot with all fields unknown, or NULL if out of memory. */
+/* Returns a snapshot with all fields unknown and one reference, or NULL if out of memory. */
 struct snapshot *snapshot_new(void);
+/* Adds a reference to a finished snapshot, in any thread. */
+const struct snapshot *snapshot_ref(const struct snapshot *snapshot);
+/* Drops a reference, in any thread; the last one frees the snapshot. NULL is allowed. */
+void snapshot_unref(const struct snapshot *snapshot);
+void snapshot_unrefp(const struct snapshot **snapshot);
+/* Free a snapshot that is not shared. */
 void snapshot_free(struct snapshot *snapshot);
 void snapshot_freep(struct snapshot **snapshot);
 

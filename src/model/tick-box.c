@@ -18,7 +18,7 @@ void tick_box_free(struct tick_box *box)
 {
     if (!box)
         return;
-    snapshot_free(box->tick.snapshot);
+    snapshot_unref(box->tick.snapshot);
     free(box->tick.events.items);
     free(box->tick.gaps.items);
     free(box->tick.traces.items);

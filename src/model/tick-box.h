@@ -1,5 +1,6 @@
 /* A tick box: a tick (a snapshot, and the events since the previous one) that owns all its texts,
- * so that one thread can pass it to another. */
+ * so that one thread can pass it to another. It holds a reference to its snapshot, which is
+ * finished. */
 #pragma once
 
 #include <stdbool.h>

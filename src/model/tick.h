@@ -20,7 +20,7 @@ struct process_trace_list LIST(struct process_trace);
 
 /* The events between two snapshots, and the second snapshot. */
 struct tick {
-    struct snapshot *snapshot; /* NULL: none; with `id` set, see snapshot_id_next() */
+    const struct snapshot *snapshot; /* NULL: none; with `id` set, see snapshot_id_next() */
     struct process_event_list events;
     struct gap_list gaps;
     struct process_trace_list traces; /* of processes that are already stored and may be gone */
@@ -31,7 +31,7 @@ struct tick {
 };
 
 /* Returns the snapshot that must be stored, or NULL if there is none. */
-static inline struct snapshot *tick_stored_snapshot(const struct tick *tick)
+static inline const struct snapshot *tick_stored_snapshot(const struct tick *tick)
 {
     return tick->beside_run[0] ? NULL : tick->snapshot;
 }

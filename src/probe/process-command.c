@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "model/process.h"
 #include "probe/proc-cmdline.h"
 #include "probe/proc-file.h"
@@ -12,6 +13,7 @@
 void process_command_done(struct process_command *command)
 {
     free(command->text);
+    free(command->shown);
     *command = (struct process_command){0};
 }
 
@@ -56,13 +58,46 @@ int process_command_refresh(struct process_command *command, int root_fd,
     if (length == 0)
         format_name(root_fd, title, text, sizeof(text));
 
-    char *copy = strdup(text);
-    if (!copy)
-        return -ENOMEM;
-    free(command->text);
-    command->text = copy;
+    /* Without a command line, the name is read at every reading. */
+    if (!command->text || strcmp(command->text, text) != 0) {
+        char *copy = strdup(text);
+        if (!copy)
+            return -ENOMEM;
+        free(command->text);
+        command->text = copy;
+        command->is_redacted = false;
+    }
     command->is_named_only = is_named_only;
     command->arg_start = title->arg_start;
     snprintf(command->name, sizeof(command->name), "%s", title->name);
     return 0;
+}
+
+static int redact(struct process_command *command, const struct redaction *redaction)
+{
+    _cleanup_text_ struct text hidden = {0};
+    char *shown = NULL;
+
+    int r = redaction->words ? redact_text(command->text, redaction->words, &hidden) : 0;
+    if (r > 0 && !(shown = strdup(text_string(&hidden))))
+        r = -ENOMEM;
+    if (r < 0)
+        return r;
+    free(command->shown);
+    command->shown = shown;
+    command->is_redacted = true;
+    command->version = redaction->version;
+    return 0;
+}
+
+int process_command_show(struct process_command *command, const struct redaction *redaction,
+                         const char **ret)
+{
+    int r = 0;
+
+    if (redaction && (!command->is_redacted || command->version != redaction->version))
+        r = redact(command, redaction);
+    if (r == 0)
+        *ret = redaction && command->shown ? command->shown : command->text;
+    return r;
 }

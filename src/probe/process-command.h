@@ -1,19 +1,23 @@
-/* The command line of a process, cached between readings.
+/* The command line of a process, cached between readings, as read and redacted.
  *
  * It is read at the first reading, after an exec (a process between fork and exec still has its
  * parent's), and as long as none was found. A zombie, or an exiting process that has already
- * released its memory, keeps its last command line. A zero-initialised struct is empty and valid.
- */
+ * released its memory, keeps its last command line. It is redacted once after each exec, and again
+ * only for other words. A zero-initialised struct is empty and valid. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "model/redact.h"
 #include "probe/proc-stat.h"
 
 struct process_command {
-    char *text; /* NULL: not read yet */
+    char *text;  /* as read; NULL: not read yet */
+    char *shown; /* redacted; NULL: equal to `text` */
+    bool is_redacted;
+    unsigned version; /* of the words that it was redacted with */
     char name[PROC_NAME_SIZE];
     uint64_t arg_start;
     bool is_named_only; /* no command line was found yet: read again */
@@ -38,3 +42,8 @@ bool process_command_is_stale(const struct process_command *command,
 /* Reads the command line below `root_fd`, a proc filesystem. Returns 0 or -ENOMEM. */
 int process_command_refresh(struct process_command *command, int root_fd,
                             const struct process_title *title);
+
+/* Returns the redacted command line in *ret, valid until the next call or refresh. `redaction`
+ * NULL: the command line as read. Returns 0 or -ENOMEM. */
+int process_command_show(struct process_command *command, const struct redaction *redaction,
+                         const char **ret);

@@ -396,8 +396,8 @@ static void fill_extras(struct proc_tree *tree, struct process_files *files,
     fill_fd_limit(tree, files);
 }
 
-static int refresh_command(struct proc_tree *tree, struct process_files *files,
-                           const struct proc_stat *stat)
+static int read_command(struct proc_tree *tree, struct process_files *files,
+                        const struct proc_stat *stat, const char **ret)
 {
     const struct process_title title = {
         .pid = files->pid,
@@ -407,13 +407,14 @@ static int refresh_command(struct proc_tree *tree, struct process_files *files,
         .is_kernel_thread = proc_stat_is_kernel_thread(stat),
     };
 
-    if (!process_command_is_stale(&files->command, &title))
-        return 0;
-    int r = process_command_refresh(&files->command, tree->root_fd, &title);
-    if (r == 0)
+    if (process_command_is_stale(&files->command, &title)) {
+        int r = process_command_refresh(&files->command, tree->root_fd, &title);
+        if (r < 0)
+            return r;
         /* An exec may change these too. */
         files->fd_limit = files->uid = INT_UNKNOWN;
-    return r;
+    }
+    return process_command_show(&files->command, tree->redaction, ret);
 }
 
 static void reading_init(struct process_reading *reading)
@@ -457,7 +458,7 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
                          struct process_reading *reading)
 {
     fill_memory_and_fds(tree, files, stat, reading);
-    int r = refresh_command(tree, files, stat);
+    int r = read_command(tree, files, stat, &reading->command);
     if (r < 0)
         return r;
     if (with_extras)
@@ -470,7 +471,6 @@ int process_files_finish(struct proc_tree *tree, struct process_files *files,
 
     reading->uid = files->uid;
     reading->fd_limit = files->fd_limit;
-    reading->command = files->command.text;
     return 0;
 }
 

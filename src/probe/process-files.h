@@ -28,6 +28,7 @@ struct proc_tree {
     unsigned kept;
     uint64_t ns_per_tick;
     uint64_t page_bytes;
+    const struct redaction *redaction; /* of command lines; NULL: none */
 };
 
 /* Initialises a tree below `root_fd`, which the caller still owns and must keep open. */

@@ -193,6 +193,7 @@ static void begin_reading(struct procfs *procfs, struct readings *out)
     procfs->generation++;
     out->count = 0;
     out->moment = moment_now();
+    procfs->tree.redaction = out->redaction;
 }
 
 int procfs_scan(struct procfs *procfs, probe_depth_fn depth, void *context, struct readings *out,

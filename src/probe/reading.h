@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 
+struct redaction;
+
 struct process_reading {
     pid_t pid;
     pid_t ppid;
@@ -40,7 +42,7 @@ struct process_reading {
     bool is_ending; /* exiting or a zombie; set only by the kernel collector */
     uint32_t tag;   /* of the run that the kernel programs assign it to; 0: none or unknown */
 
-    const char *command; /* owned by the collector, valid until its next reading */
+    const char *command; /* redacted; owned by the collector, valid until its next reading */
 };
 
 struct readings {
@@ -48,4 +50,6 @@ struct readings {
     size_t count;
     size_t capacity;
     struct moment moment; /* when the scan began */
+    /* Set by the owner: how command lines are redacted; NULL: they are not. */
+    const struct redaction *redaction;
 };

@@ -10,6 +10,12 @@
 #include "rpc/params.h"
 #include "rpc/span.h"
 
+struct parser {
+    const struct rpc_methods *methods;
+    const struct text_list *words; /* of redaction */
+    struct arena *arena;
+};
+
 /* ---- errors ---- */
 
 /* Copies the text of `problem`. Returns 0 or -ENOMEM. */
@@ -78,7 +84,7 @@ static int set_unknown_method(const struct rpc_methods *methods, const char *nam
     return set_error(request, arena, RPC_METHOD_NOT_FOUND, &problem);
 }
 
-static int parse_params(struct rpc_request *request, json_t *params, struct arena *arena)
+static int parse_params(const struct parser *parser, json_t *params, struct rpc_request *request)
 {
     const struct rpc_method *method = request->method;
     _cleanup_text_ struct text problem = {0};
@@ -88,20 +94,20 @@ static int parse_params(struct rpc_request *request, json_t *params, struct aren
         text_printf(&problem, "%s: 'params' must be an object with named parameters, not a list",
                     method->name);
     else
-        r = rpc_params_decode(method, json_is_object(params) ? params : NULL, arena, request,
-                              &problem);
-    return r == -EINVAL ? set_error(request, arena, RPC_INVALID_PARAMS, &problem) : r;
+        r = rpc_params_decode(method, json_is_object(params) ? params : NULL, parser->words,
+                              parser->arena, request, &problem);
+    return r == -EINVAL ? set_error(request, parser->arena, RPC_INVALID_PARAMS, &problem) : r;
 }
 
 /* Returns 0 or -ENOMEM. */
-static int parse_request(const struct rpc_methods *methods, json_t *json, struct rpc_span text,
-                         struct arena *arena, struct rpc_request *ret)
+static int parse_request(const struct parser *parser, json_t *json, struct rpc_span text,
+                         struct rpc_request *ret)
 {
     *ret = (struct rpc_request){0};
     if (!json_is_object(json))
         return set_invalid(ret, "a request is an object");
 
-    int r = parse_id(json, text, arena, &ret->id);
+    int r = parse_id(json, text, parser->arena, &ret->id);
     if (r < 0)
         return r;
     if (r > 0)
@@ -118,10 +124,10 @@ static int parse_request(const struct rpc_methods *methods, json_t *json, struct
     if (params && !json_is_object(params) && !json_is_array(params) && !json_is_null(params))
         return set_invalid(ret, "'params' must be an object");
 
-    ret->method = rpc_methods_find(methods, json_string_value(method));
+    ret->method = rpc_methods_find(parser->methods, json_string_value(method));
     if (!ret->method)
-        return set_unknown_method(methods, json_string_value(method), arena, ret);
-    return parse_params(ret, params, arena);
+        return set_unknown_method(parser->methods, json_string_value(method), parser->arena, ret);
+    return parse_params(parser, params, ret);
 }
 
 /* ---- one line ---- */
@@ -184,9 +190,10 @@ static int reject_batch(struct arena *arena, size_t count, struct rpc_message *r
     return reject_line(arena, RPC_INVALID_REQUEST, &problem, ret);
 }
 
-static int parse_batch(const struct rpc_methods *methods, const json_t *json, const char *line,
-                       size_t length, struct arena *arena, struct rpc_message *ret)
+static int parse_batch(const struct parser *parser, const json_t *json, const char *line,
+                       size_t length, struct rpc_message *ret)
 {
+    struct arena *arena = parser->arena;
     size_t count = json_array_size(json);
 
     if (count == 0 || count > RPC_BATCH_MAX)
@@ -199,7 +206,7 @@ static int parse_batch(const struct rpc_methods *methods, const json_t *json, co
     for (size_t i = 0; i < count; i++) {
         struct rpc_span text = {line, line};
         rpc_span_next(&rest, false, &text);
-        int r = parse_request(methods, json_array_get(json, i), text, arena, &items[i]);
+        int r = parse_request(parser, json_array_get(json, i), text, &items[i]);
         if (r < 0)
             return r;
     }
@@ -207,19 +214,19 @@ static int parse_batch(const struct rpc_methods *methods, const json_t *json, co
     return 0;
 }
 
-static int parse_single(const struct rpc_methods *methods, json_t *json, const char *line,
-                        size_t length, struct arena *arena, struct rpc_message *ret)
+static int parse_single(const struct parser *parser, json_t *json, const char *line, size_t length,
+                        struct rpc_message *ret)
 {
-    struct rpc_request *request = make_single_item(arena, ret);
+    struct rpc_request *request = make_single_item(parser->arena, ret);
 
-    return request ? parse_request(methods, json, (struct rpc_span){line, line + length}, arena,
-                                   request)
+    return request ? parse_request(parser, json, (struct rpc_span){line, line + length}, request)
                    : -ENOMEM;
 }
 
 int rpc_message_parse(const struct rpc_methods *methods, const char *line, size_t length,
-                      struct arena *arena, struct rpc_message *ret)
+                      const struct text_list *words, struct arena *arena, struct rpc_message *ret)
 {
+    const struct parser parser = {methods, words, arena};
     enum rpc_shape shape = rpc_shape(line, length, RPC_DEPTH_MAX, RPC_VALUES_MAX);
     struct rpc_message message;
     json_error_t error = {0};
@@ -233,9 +240,9 @@ int rpc_message_parse(const struct rpc_methods *methods, const char *line, size_
         if (!json)
             r = reject_syntax(arena, &error, &message);
         else if (json_is_array(json))
-            r = parse_batch(methods, json, line, length, arena, &message);
+            r = parse_batch(&parser, json, line, length, &message);
         else
-            r = parse_single(methods, json, line, length, arena, &message);
+            r = parse_single(&parser, json, line, length, &message);
     }
     if (r == 0)
         *ret = message;

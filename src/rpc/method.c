@@ -36,7 +36,11 @@ const struct field *rpc_alias_field(const struct rpc_alias *alias, const struct 
 struct rpc_param rpc_param_of_field(const struct field *field)
 {
     struct rpc_param param = {
-        .name = field->name, .meaning = field->meaning, .max = RPC_NUMBER_MAX};
+        .name = field->name,
+        .meaning = field->meaning,
+        .max = RPC_NUMBER_MAX,
+        .holds_command = field->holds_command,
+    };
 
     switch (field->type) {
     case FIELD_INT: param.type = RPC_INT; break;

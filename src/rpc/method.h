@@ -59,6 +59,9 @@ struct rpc_param {
     /* Of a text: control characters are allowed, as in command lines from /proc. They are escaped
      * on output. */
     bool allows_controls;
+    /* Of a text: a command line, or a text that may contain one; redacted when it is decoded. The
+     * fields of a record have the same mark. */
+    bool holds_command;
     /* Of a text: an additional check, or NULL. It returns 0, or -EINVAL with the reason. */
     int (*check)(const char *text, const char **ret_reason);
 };
@@ -155,7 +158,7 @@ int rpc_check_uuid(const char *text, const char **ret_reason);
 #define PARAM_UUID(param, ...)                                                                     \
     PARAM_TEXT(param, UUID_TEXT_SIZE - 1, .check = rpc_check_uuid, __VA_ARGS__)
 #define PARAM_JOB_TYPE(param, ...)                                                                 \
-    PARAM_TEXT(param, JOB_ID_MAX_BYTES, .check = job_id_check, __VA_ARGS__)
+    PARAM_TEXT(param, JOB_ID_MAX_BYTES, .check = job_id_check, .holds_command = true, __VA_ARGS__)
 #define PARAM_RUN(param, ...) PARAM_TEXT(param, RPC_JOB_NAME_MAX_BYTES, __VA_ARGS__)
 #define PARAM_SINCE(...)      PARAM_TIME("since", __VA_ARGS__)
 #define PARAM_UNTIL(...)      PARAM_TIME("until", __VA_ARGS__)

@@ -9,11 +9,13 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "model/record-json.h"
+#include "model/redact.h"
 
 struct check {
     const struct rpc_method *method;
     const struct rpc_param *param;
     const char *name; /* name of the parameter, or of an item in its list: `events[3]` */
+    const struct text_list *words; /* of redaction */
     struct arena *arena;
     struct text *problem;
 };
@@ -158,6 +160,22 @@ static bool has_control(const char *text, size_t length)
     return false;
 }
 
+/* Redacts the text; a result that is longer than allowed is cut. */
+static int redact_param(const struct check *check, size_t max_bytes, const char **text)
+{
+    int r = redact_replace(check->words, check->arena, text);
+    size_t length = strlen(*text);
+
+    if (r < 0 || length <= max_bytes)
+        return r;
+    char *cut = arena_alloc(check->arena, max_bytes + 1);
+    if (!cut)
+        return -ENOMEM;
+    utf8_clean(cut, max_bytes + 1, *text, length);
+    *text = cut;
+    return 0;
+}
+
 static int decode_text(const struct check *check, const json_t *json, size_t max_bytes,
                        const char **ret)
 {
@@ -177,7 +195,9 @@ static int decode_text(const struct check *check, const json_t *json, size_t max
     if (check->param->check && check->param->check(text, &reason) < 0)
         return reject_with_reason(check, json, reason);
     *ret = arena_copy(check->arena, text, length);
-    return *ret ? 0 : -ENOMEM;
+    if (!*ret)
+        return -ENOMEM;
+    return check->param->holds_command ? redact_param(check, max_bytes, ret) : 0;
 }
 
 static int decode_texts(struct check check, const json_t *json, struct text_list *ret)
@@ -250,6 +270,8 @@ static int decode_record(const struct check *check, const json_t *json, void *in
     if (length > RPC_RECORD_MAX_BYTES)
         return reject_length(check, length, RPC_RECORD_MAX_BYTES);
     int r = record_decode(check->param->record, text, length, check->arena, into, &error);
+    if (r == 0)
+        r = redact_record(check->words, check->param->record, check->arena, into);
     if (r != -EBADMSG)
         return r;
     begin_problem(check);
@@ -440,25 +462,30 @@ static int set_fallbacks(const struct rpc_method *method, struct rpc_value *valu
     return 0;
 }
 
-static int decode_param(const struct rpc_method *method, const char *name, json_t *json,
-                        struct arena *arena, struct rpc_request *request, struct text *problem)
+/* `check` has all but the parameter. */
+static int decode_param(struct check check, const char *name, json_t *json,
+                        struct rpc_request *request)
 {
-    const struct rpc_param *param = find_param(method, name);
-    const struct check check = {method, param, name, arena, problem};
+    const struct rpc_param *param = find_param(check.method, name);
 
+    check.param = param;
+    check.name = name;
     if (!param)
         return decode_into_record(&check, json, request->record);
     if (json_is_null(json))
         return 0;
-    struct rpc_value *value = &request->values[param - method->params];
+    struct rpc_value *value = &request->values[param - check.method->params];
     int r = decode_value(&check, json, value);
     value->is_given = r == 0;
     return r;
 }
 
-int rpc_params_decode(const struct rpc_method *method, json_t *params, struct arena *arena,
+int rpc_params_decode(const struct rpc_method *method, json_t *params,
+                      const struct text_list *words, struct arena *arena,
                       struct rpc_request *request, struct text *problem)
 {
+    const struct check check = {
+        .method = method, .words = words, .arena = arena, .problem = problem};
     const char *name;
     json_t *json;
 
@@ -472,7 +499,7 @@ int rpc_params_decode(const struct rpc_method *method, json_t *params, struct ar
     json_object_foreach (params, name, json) {
         if (r < 0)
             break;
-        r = decode_param(method, name, json, arena, request, problem);
+        r = decode_param(check, name, json, request);
     }
     return r < 0 ? r : set_fallbacks(method, request->values, problem);
 }

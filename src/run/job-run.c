@@ -19,6 +19,7 @@
 #include "loop/reaper.h"
 #include "loop/signals.h"
 #include "loop/spawn.h"
+#include "model/redact.h"
 #include "probe/connector.h"
 #include "probe/host.h"
 #include "probe/process-lookup.h"
@@ -110,6 +111,8 @@ static void pass_on(struct job_runner *runner, const struct signalfd_siginfo *in
         *sent = (struct sent_signal){.number = number, .sender_pid = (pid_t)info->ssi_pid};
         process_lookup_command(PROC_ROOT, sent->sender_pid, sent->sender_command,
                                sizeof(sent->sender_command));
+        redact_buffer(&runner->options->config->redact, sent->sender_command,
+                      sizeof(sent->sender_command));
         event.sender_pid = sent->sender_pid;
         event.sender_command = sent->sender_command[0] ? sent->sender_command : NULL;
     }

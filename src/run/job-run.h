@@ -21,7 +21,7 @@ struct job_run_options {
     char *const *argv;
     const char *run_id;
     const char *job_id;
-    const char *job_type;
+    const char *job_type; /* redacted */
     int64_t sheet_num;
     uint64_t interval_ns;
     bool wait_for_all;           /* also wait for processes that the command left running */
@@ -31,9 +31,8 @@ struct job_run_options {
     bool counts_syscalls; /* count every system call of the run; requires the kernel collector, as
                              is_exact */
 
-    /* Where to store the run, retention and redaction; job_run() fills in the session. NULL: not
-     * stored, and without detection of anomalies. Storage errors are reported and do not affect the
-     * command. */
+    /* Where to store the run, and retention; job_run() fills in the session. NULL: not stored, and
+     * without detection of anomalies. Storage errors are reported and do not affect the command. */
     const struct store_options *store;
     void (*on_notice)(void *context, const char *text); /* see store-writer.h */
     void *context;
@@ -43,11 +42,12 @@ struct job_run_options {
 };
 
 struct job_run_result {
-    int wait_status;            /* of the command */
-    bool has_summary;           /* false: out of memory */
-    struct run_summary summary; /* with the name that the store gave to the run, if it did */
-    struct arena arena;         /* owns its texts */
-    int sampling_error;         /* 0, or why nothing could be sampled */
+    int wait_status;  /* of the command */
+    bool has_summary; /* false: out of memory */
+    struct run_summary
+        summary;        /* redacted; with the name that the store gave to the run, if it did */
+    struct arena arena; /* owns its texts */
+    int sampling_error; /* 0, or why nothing could be sampled */
     uint64_t failed_samples;
     int connector_error;               /* 0, or why forks and exits had to be found by scans */
     struct kernel_probe_error refusal; /* on -EOPNOTSUPP: why exact figures are impossible */

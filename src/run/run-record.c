@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "config/paths.h"
 #include "model/process.h"
+#include "model/redact.h"
 #include "probe/host.h"
 #include "probe/proc-cmdline.h"
 #include "probe/process-lookup.h"
@@ -55,9 +56,10 @@ int run_record_session(const struct job_run_options *options, struct arena *aren
     return run_record_place(ns_to_sec(options->interval_ns), COLLECTOR, arena, store);
 }
 
-char *run_record_command(char *const *argv, struct arena *arena)
+const char *run_record_command(const struct job_run_options *options, struct arena *arena)
 {
     _cleanup_text_ struct text raw = {0};
+    char *const *argv = options->argv;
     char command[COMMAND_MAX_BYTES + 1];
 
     for (size_t i = 0; argv[i] && raw.length < sizeof(command) + 3; i++)
@@ -65,7 +67,8 @@ char *run_record_command(char *const *argv, struct arena *arena)
     if (text_error(&raw) < 0)
         return NULL;
     size_t length = proc_cmdline_parse(raw.bytes, raw.length, command, sizeof(command));
-    return arena_copy(arena, command, length);
+    const char *shown = arena_copy(arena, command, length);
+    return shown && redact_replace(&options->config->redact, arena, &shown) == 0 ? shown : NULL;
 }
 
 /* ---- the run ---- */
@@ -79,7 +82,7 @@ int run_record_begin(const struct job_run_options *options, double started_at, s
     ret->run_id = options->run_id;
     ret->job_id = options->job_id;
     ret->job_type = options->job_type;
-    ret->command = run_record_command(options->argv, arena);
+    ret->command = run_record_command(options, arena);
     ret->cwd = cwd ? utf8_clean_copy(arena, cwd) : NULL;
     ret->host = host_read_name(arena);
     ret->uid = getuid();

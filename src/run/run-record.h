@@ -5,8 +5,8 @@
 #include "run/job-run.h"
 
 /* Returns the command line in the form that is shown for processes: truncated, UTF-8, arguments
- * separated by blanks. It is placed in `arena`; NULL without memory. */
-char *run_record_command(char *const *argv, struct arena *arena);
+ * separated by blanks, redacted. It is placed in `arena`; NULL without memory. */
+const char *run_record_command(const struct job_run_options *options, struct arena *arena);
 
 /* Makes the job of a run that begins. Texts are placed in `arena`. Returns 0 or -ENOMEM. */
 int run_record_begin(const struct job_run_options *options, double started_at, struct arena *arena,

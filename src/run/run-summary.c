@@ -82,7 +82,7 @@ static int complete_end(const struct run_facts *facts, const struct job_run_opti
 
     if (last->pid != facts->command_pid)
         return 0;
-    if (!last->command && !(last->command = run_record_command(options->argv, arena)))
+    if (!last->command && !(last->command = run_record_command(options, arena)))
         return -ENOMEM;
     if (int_is_known(last->sender_pid) || last->details)
         return 0;

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "config/paths.h"
+#include "model/redact.h"
 #include "probe/system.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
@@ -17,6 +18,7 @@ struct collector {
     struct system_probe *system;
     struct sampler *sampler;
     struct readings readings;
+    struct redaction redaction;
 };
 
 int collector_new(const struct collector_options *options, struct collector **ret)
@@ -39,6 +41,8 @@ int collector_new(const struct collector_options *options, struct collector **re
         r = sampler_new(&sampler_options, &collector->sampler);
     if (r < 0)
         return r;
+    collector->readings.redaction = &collector->redaction;
+    collector_redact(collector, options->redact);
     *ret = TAKE_PTR(collector);
     return 0;
 }
@@ -91,6 +95,11 @@ static int read_processes(struct collector *collector, const struct collect_requ
                                                  request->context, readings, ret_total)
                              : procfs_scan(collector->procfs, request->depth, request->context,
                                            readings, ret_total);
+}
+
+void collector_redact(struct collector *collector, const struct text_list *words)
+{
+    redaction_set(&collector->redaction, words);
 }
 
 int collector_read_pids(struct collector *collector, const pid_t *pids, size_t count,

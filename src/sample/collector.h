@@ -9,9 +9,10 @@
 struct collector;
 
 struct collector_options {
-    const char *proc_root;     /* NULL: /proc */
-    const char *cgroup_root;   /* NULL: /sys/fs/cgroup */
-    struct registry *registry; /* owned by the caller; NULL: no jobs */
+    const char *proc_root;          /* NULL: /proc */
+    const char *cgroup_root;        /* NULL: /sys/fs/cgroup */
+    struct registry *registry;      /* owned by the caller; NULL: no jobs */
+    const struct text_list *redact; /* see collector_redact() */
 };
 
 /* Returns 0 or a negative errno; -EXDEV if /proc is not that of sonde's own pid namespace. */
@@ -22,6 +23,10 @@ void collector_freep(struct collector **collector);
 /* Switches to the kernel collector, which the caller owns, or back to /proc (NULL). A kernel
  * collector that cannot read processes is not used. */
 void collector_use_kernel(struct collector *collector, struct kernel_probe *kernel);
+
+/* Sets the words of redaction (model/redact.h; NULL: none), which must outlive the collector or the
+ * next call. Other words redact the command lines of living processes anew. */
+void collector_redact(struct collector *collector, const struct text_list *words);
 
 /* Reads these processes, in their order, and makes no snapshot. *ret is valid until the next
  * reading. Returns 0 or a negative errno. */

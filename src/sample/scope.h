@@ -1,4 +1,5 @@
-/* The scope of a snapshot: which of its processes are stored and shown. */
+/* The scope of a snapshot: which of its processes are stored and shown. It is applied before the
+ * snapshot is finished. */
 #pragma once
 
 #include "config/config.h"
@@ -15,3 +16,6 @@ typedef bool (*scope_fn)(void *context, const struct process_metric *process);
  * returns true, in the same order. Returns 0, or -ENOMEM with the list unchanged. */
 int scope_apply(enum scope scope, struct process_list *processes, scope_fn is_wanted,
                 void *context);
+
+/* Removes all jobs but one (a job_id or a run_id) and the processes that do not belong to it. */
+void scope_keep_job(const char *job, struct snapshot *snapshot);

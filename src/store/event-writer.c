@@ -1,19 +1,14 @@
 #include "store/event-writer.h"
 
 #include "base/macros.h"
-#include "model/redact.h"
 
 int event_writer_init(struct event_writer *writer, struct database *database,
                       const struct schema *schema, struct text_pool *texts, struct run_table *runs,
-                      const struct text_list *redact, int64_t session)
+                      int64_t session)
 {
-    *writer = (struct event_writer){.database = database,
-                                    .schema = schema,
-                                    .texts = texts,
-                                    .runs = runs,
-                                    .redact = redact,
-                                    .session = session};
-    folded_events_init(&writer->folded, database, session, redact);
+    *writer = (struct event_writer){
+        .database = database, .schema = schema, .texts = texts, .runs = runs, .session = session};
+    folded_events_init(&writer->folded, database, session);
     return schema_prepare_insert(database, "INSERT", "event", "run, is_step", 2, &schema->event,
                                  &writer->insert);
 }
@@ -23,21 +18,6 @@ void event_writer_done(struct event_writer *writer)
     folded_events_done(&writer->folded);
     sqlite3_finalize(writer->insert);
     *writer = (struct event_writer){0};
-}
-
-void event_writer_configure(struct event_writer *writer, const struct text_list *redact)
-{
-    writer->redact = writer->folded.redact = redact;
-}
-
-int event_redact(const struct text_list *redact, struct arena *arena, struct process_event *event)
-{
-    int r = redact_replace(redact, arena, &event->command);
-    if (r == 0)
-        r = redact_replace(redact, arena, &event->sender_command);
-    if (r == 0)
-        r = redact_replace(redact, arena, &event->details);
-    return r;
 }
 
 /* A session that takes over a run reports its last moments again, because it does not know how much
@@ -69,21 +49,15 @@ static int is_repeated(struct event_writer *writer, const struct run_row *run,
 }
 
 static int insert_event(struct event_writer *writer, const struct run_row *run,
-                        const struct process_event *event, struct arena *arena)
+                        const struct process_event *event)
 {
-    struct process_event redacted = *event;
-
-    int r = event_redact(writer->redact, arena, &redacted);
-    if (r < 0)
-        return database_fail_errno(writer->database, r);
     column_bind_code(writer->insert, 1, run ? run->id : INT_UNKNOWN);
     column_bind_code(writer->insert, 2, event->is_step ? 1 : INT_UNKNOWN);
-    r = columns_bind(&writer->schema->event, &redacted, writer->texts, writer->insert, 3);
+    int r = columns_bind(&writer->schema->event, event, writer->texts, writer->insert, 3);
     return r < 0 ? r : database_run(writer->database, writer->insert);
 }
 
-static int write_event(struct event_writer *writer, const struct process_event *event,
-                       struct arena *arena)
+static int write_event(struct event_writer *writer, const struct process_event *event)
 {
     struct run_row *run = NULL;
     int must_fold = 0;
@@ -99,19 +73,18 @@ static int write_event(struct event_writer *writer, const struct process_event *
     if (must_fold < 0)
         return must_fold;
     r = must_fold ? folded_events_add(&writer->folded, run->id, event)
-                  : insert_event(writer, run, event, arena);
+                  : insert_event(writer, run, event);
     if (r == 0 && run)
         run_table_add_event(run, event);
     return r;
 }
 
-int event_writer_write(struct event_writer *writer, const struct process_event_list *events,
-                       struct arena *arena)
+int event_writer_write(struct event_writer *writer, const struct process_event_list *events)
 {
     int r = 0;
 
     folded_events_begin(&writer->folded, events);
     for (size_t i = 0; i < events->count && r == 0; i++)
-        r = write_event(writer, &events->items[i], arena);
+        r = write_event(writer, &events->items[i]);
     return r < 0 ? r : folded_events_write(&writer->folded);
 }

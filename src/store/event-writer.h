@@ -10,7 +10,6 @@ struct event_writer {
     const struct schema *schema;
     struct text_pool *texts;
     struct run_table *runs;
-    const struct text_list *redact;
     int64_t session;
     struct folded_events folded;
     sqlite3_stmt *insert;
@@ -23,14 +22,9 @@ struct event_writer {
  * event_writer_done() in both cases. */
 int event_writer_init(struct event_writer *writer, struct database *database,
                       const struct schema *schema, struct text_pool *texts, struct run_table *runs,
-                      const struct text_list *redact, int64_t session);
+                      int64_t session);
 void event_writer_done(struct event_writer *writer);
-void event_writer_configure(struct event_writer *writer, const struct text_list *redact);
 
 /* Writes the events of a tick and adds them to the figures of their runs. Call it within a
- * transaction. Returns 0 or a negative errno. Nothing in `arena` is needed afterwards. */
-int event_writer_write(struct event_writer *writer, const struct process_event_list *events,
-                       struct arena *arena);
-
-/* Redacts the texts of an event; new ones are allocated in `arena`. Returns 0 or -ENOMEM. */
-int event_redact(const struct text_list *redact, struct arena *arena, struct process_event *event);
+ * transaction. Returns 0 or a negative errno. */
+int event_writer_write(struct event_writer *writer, const struct process_event_list *events);

@@ -54,10 +54,9 @@ struct fold {
     double peak_rss_mb;
 };
 
-void folded_events_init(struct folded_events *folded, struct database *database, int64_t session,
-                        const struct text_list *redact)
+void folded_events_init(struct folded_events *folded, struct database *database, int64_t session)
 {
-    *folded = (struct folded_events){.database = database, .session = session, .redact = redact};
+    *folded = (struct folded_events){.database = database, .session = session};
 }
 
 void folded_events_done(struct folded_events *folded)
@@ -286,22 +285,17 @@ static int find_row(struct folded_events *folded, struct fold *wanted, struct fo
     return make_row(folded, wanted, hash, ret);
 }
 
-/* Redacts the whole command line before the program is cut out, because redaction needs the
- * context. Consecutive events often have the same command. */
-static int find_program(struct folded_events *folded, const char *command, const char **ret)
+/* Finds the program of a command line (NULL: unknown). Consecutive events often have the same. */
+static const char *find_program(struct folded_events *folded, const char *command)
 {
-    const char *last = folded->last_command, *shown = command ? command : "";
+    const char *last = folded->last_command;
 
-    *ret = folded->last_program;
     if (last && command && strcmp(last, command) == 0)
-        return 0;
-    int r = redact_replace(folded->redact, &folded->arena, &shown);
-    if (r < 0)
-        return r;
-    if (!command_program(shown, folded->last_program))
+        return folded->last_program;
+    if (!command_program(command ? command : "", folded->last_program))
         folded->last_program[0] = '\0';
     folded->last_command = command;
-    return 0;
+    return folded->last_program;
 }
 
 static void add_event(struct fold *fold, const struct process_event *event)
@@ -326,11 +320,11 @@ int folded_events_add(struct folded_events *folded, int64_t run, const struct pr
     struct fold *fold = NULL;
 
     int r = folded->commands.count ? 0 : name_events(folded);
-    if (r == 0)
-        r = find_program(folded, folded->commands.items[event - folded->events->items],
-                         &wanted.program);
-    if (r == 0)
+    if (r == 0) {
+        wanted.program =
+            find_program(folded, folded->commands.items[event - folded->events->items]);
         r = find_row(folded, &wanted, &fold);
+    }
     if (r < 0)
         return database_fail_errno(folded->database, -ENOMEM);
     add_event(fold, event);

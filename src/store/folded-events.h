@@ -13,7 +13,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/process.h"
-#include "model/redact.h"
 #include "store/schema.h"
 
 /* Spawns, execs and successful exits of one run. A build of a few hundred files is stored
@@ -37,7 +36,6 @@
 struct folded_events {
     struct database *database;
     int64_t session;
-    const struct text_list *redact;
     sqlite3_stmt *put;
     sqlite3_stmt *count;
     struct map budgets; /* struct fold_budget, by run */
@@ -53,8 +51,7 @@ struct folded_events {
     struct arena arena; /* owns the rows */
 };
 
-void folded_events_init(struct folded_events *folded, struct database *database, int64_t session,
-                        const struct text_list *redact);
+void folded_events_init(struct folded_events *folded, struct database *database, int64_t session);
 void folded_events_done(struct folded_events *folded);
 
 /* Begins a tick. `events` must stay valid until folded_events_write(). */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "model/redact.h"
 #include "store/session.h"
 #include "store/store.h"
 
@@ -18,9 +17,7 @@ struct proc_row {
     int64_t seen_tick;
     struct counted_process counted;
     struct counted_process stored_counted; /* as of the last committed transaction */
-    bool is_outdated;                      /* the redaction of its command line has changed */
-    char *command;                         /* not redacted; NULL: unknown */
-    char *redacted;                        /* as stored; NULL: the same */
+    char *command;                         /* NULL: unknown */
     struct process_metric last;            /* see numbers_of() */
     int64_t codes[]; /* of the columns of `proc`, then of the last written sample */
 };
@@ -28,7 +25,6 @@ struct proc_row {
 static void proc_row_free(struct proc_row *row)
 {
     free(row->command);
-    free(row->redacted);
     free(row);
 }
 
@@ -66,14 +62,13 @@ static int prepare_statements(struct sample_writer *writer)
 
 int sample_writer_init(struct sample_writer *writer, struct database *database,
                        const struct schema *schema, struct text_pool *texts, struct run_table *runs,
-                       const struct text_list *redact, int64_t session)
+                       int64_t session)
 {
     *writer = (struct sample_writer){
         .database = database,
         .schema = schema,
         .texts = texts,
         .runs = runs,
-        .redact = redact,
         .session = session,
         .counter_at = {[COUNTER_CPU] = columns_index(&schema->sample, "cpu_seconds"),
                        [COUNTER_READ] = columns_index(&schema->sample, "read_bytes"),
@@ -111,29 +106,6 @@ void sample_writer_done(struct sample_writer *writer)
 
 /* ---- rows of `proc` ---- */
 
-static int redact_command(struct sample_writer *writer, struct proc_row *row)
-{
-    _cleanup_text_ struct text text = {0};
-
-    if (!row->command || !writer->redact)
-        return 0;
-    int r = redact_text(row->command, writer->redact, &text);
-    if (r > 0) {
-        row->redacted = strdup(text_string(&text));
-        r = row->redacted ? 0 : -ENOMEM;
-    }
-    return r;
-}
-
-static int show_command(const struct proc_row *row, struct arena *arena,
-                        struct process_metric *process)
-{
-    if (!row->redacted)
-        return 0;
-    process->command = arena_strdup(arena, row->redacted);
-    return process->command ? 0 : -ENOMEM;
-}
-
 static struct proc_row *proc_row_new(struct sample_writer *writer,
                                      const struct process_metric *process, int64_t run)
 {
@@ -148,12 +120,9 @@ static struct proc_row *proc_row_new(struct sample_writer *writer,
     row->run = run;
     for (size_t i = 0; i < columns->count; i++)
         row->codes[i] = column_code(&columns->items[i], process);
-    if (process->command) {
-        row->command = strdup(process->command);
-        if (!row->command || redact_command(writer, row) < 0) {
-            proc_row_free(row);
-            return NULL;
-        }
+    if (process->command && !(row->command = strdup(process->command))) {
+        proc_row_free(row);
+        return NULL;
     }
     return row;
 }
@@ -163,11 +132,8 @@ static int insert_proc(struct sample_writer *writer, struct proc_row *row,
 {
     const struct columns *columns = &writer->schema->life;
     sqlite3_stmt *insert = writer->insert_proc;
-    struct process_metric stored = *process;
     int r = 0;
 
-    if (row->redacted)
-        stored.command = row->redacted;
     sqlite3_bind_int64(insert, 1, writer->session);
     sqlite3_bind_int64(insert, 2, writer->roller.from_tick);
     sqlite3_bind_int64(insert, 3, writer->tick);
@@ -175,7 +141,7 @@ static int insert_proc(struct sample_writer *writer, struct proc_row *row,
     column_bind_code(insert, 5, row->run);
     sqlite3_bind_int64(insert, 6, (int64_t)process->start_ticks);
     for (size_t i = 0; i < columns->count && r == 0; i++)
-        r = column_bind(&columns->items[i], &stored, writer->texts, insert,
+        r = column_bind(&columns->items[i], process, writer->texts, insert,
                         PROC_OWN_COUNT + 1 + (int)i);
     if (r == 0)
         r = database_run(writer->database, insert);
@@ -228,7 +194,7 @@ static bool is_same_proc(const struct sample_writer *writer, const struct proc_r
 {
     const struct columns *columns = &writer->schema->life;
 
-    if (!row->proc || row->is_outdated || !is_same_process(row, process) || row->run != run ||
+    if (!row->proc || !is_same_process(row, process) || row->run != run ||
         !text_is_same(row->command, process->command))
         return false;
     for (size_t i = 0; i < columns->count; i++)
@@ -288,9 +254,8 @@ static bool is_idle(const struct sample_writer *writer, struct proc_row *row,
     const struct column *age = &writer->schema->sample.items[writer->age_at];
     struct process_metric plain = numbers_of(process);
 
-    if (!row || !row->proc || !row->seen_tick || row->is_outdated || row->run != run ||
-        process->syscall_counts.items || process->syscall_time_pct.items ||
-        memcmp(&plain, &row->last, sizeof(plain)) != 0 ||
+    if (!row || !row->proc || !row->seen_tick || row->run != run || process->syscall_counts.items ||
+        process->syscall_time_pct.items || memcmp(&plain, &row->last, sizeof(plain)) != 0 ||
         !text_is_same(row->command, process->command))
         return false;
     int64_t steps = column_code(age, process);
@@ -397,20 +362,17 @@ static int find_or_begin_proc(struct sample_writer *writer, const struct process
     return r;
 }
 
-static int write_process(struct sample_writer *writer, struct snapshot *snapshot,
-                         struct process_metric *process, int64_t age_clock, bool is_keyframe)
+static int write_process(struct sample_writer *writer, const struct process_metric *process,
+                         int64_t age_clock, bool is_keyframe)
 {
     size_t size = writer->schema->sample.count * sizeof(int64_t);
     int64_t codes[COLUMNS_MAX];
     struct proc_row *row = NULL, *known = map_get(&writer->procs, (uint64_t)process->pid);
     struct run_row *run;
 
-    /* A second process with the same pid is an error of the sampler. It is not stored, and its
-     * command is removed because it is not redacted. */
-    if (known && known->seen_tick == writer->tick) {
-        process->command = NULL;
+    /* A second process with the same pid is an error of the sampler. It is not stored. */
+    if (known && known->seen_tick == writer->tick)
         return 0;
-    }
     int r = find_run(writer, process->run_id, process->job_id, &run);
     if (r < 0)
         return r;
@@ -436,25 +398,10 @@ static int write_process(struct sample_writer *writer, struct snapshot *snapshot
         r = run_table_add_process(writer->runs, run, process, &delta);
     if (r == 0)
         r = minute_roller_add(&writer->roller.processes, (uint64_t)row->proc, codes, 1);
-    if (r == 0)
-        r = show_command(row, &snapshot->arena, process);
     return r == -ENOMEM ? database_fail_errno(writer->database, -ENOMEM) : r;
 }
 
 /* ---- changes during a session ---- */
-
-void sample_writer_configure(struct sample_writer *writer, const struct text_list *redact)
-{
-    size_t position = 0;
-    struct proc_row *row;
-
-    writer->redact = redact;
-    while ((row = map_next(&writer->procs, &position))) {
-        _cleanup_text_ struct text shown = {0};
-        int r = row->command && redact ? redact_text(row->command, redact, &shown) : 0;
-        row->is_outdated = r < 0 || !text_is_same(row->redacted, r ? shown.bytes : NULL);
-    }
-}
 
 int sample_writer_inherit(struct sample_writer *writer, int64_t run)
 {
@@ -519,14 +466,14 @@ static int insert_snap(struct sample_writer *writer, const struct snapshot *snap
     return database_fail_with(writer->database, -EEXIST, "no free id for a snapshot");
 }
 
-static int write_parts(struct sample_writer *writer, struct snapshot *snapshot, int64_t age_clock,
-                       bool is_keyframe)
+static int write_parts(struct sample_writer *writer, const struct snapshot *snapshot,
+                       int64_t age_clock, bool is_keyframe)
 {
     int r = 0;
 
     run_table_begin_snapshot(writer->runs, writer->tick);
     for (size_t i = 0; i < snapshot->processes.count && r == 0; i++)
-        r = write_process(writer, snapshot, &snapshot->processes.items[i], age_clock, is_keyframe);
+        r = write_process(writer, &snapshot->processes.items[i], age_clock, is_keyframe);
     for (size_t i = 0; i < snapshot->gpus.count && r == 0; i++)
         r = sample_writer_add_gpu(writer, &snapshot->gpus.items[i]);
     for (size_t i = 0; i < snapshot->jobs.count && r == 0; i++)
@@ -548,7 +495,7 @@ static int restart(struct sample_writer *writer)
     return r;
 }
 
-int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot)
+int sample_writer_write(struct sample_writer *writer, const struct snapshot *snapshot)
 {
     struct snap_key key = {.child_count = (int64_t)snapshot->processes.count,
                            .age_clock = find_age_clock(writer, snapshot),

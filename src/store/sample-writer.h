@@ -22,7 +22,6 @@ struct sample_writer {
     const struct schema *schema;
     struct text_pool *texts;
     struct run_table *runs;
-    const struct text_list *redact;
     int64_t session;
     int64_t tick;          /* of the last snapshot */
     int64_t keyframe_tick; /* 0: none yet */
@@ -43,18 +42,15 @@ struct sample_writer {
 
 int sample_writer_init(struct sample_writer *writer, struct database *database,
                        const struct schema *schema, struct text_pool *texts, struct run_table *runs,
-                       const struct text_list *redact, int64_t session);
+                       int64_t session);
 void sample_writer_done(struct sample_writer *writer);
 
-/* Replaces the redaction settings, which must outlive the writer. Stored rows are not changed. */
-void sample_writer_configure(struct sample_writer *writer, const struct text_list *redact);
 /* Continues the counters of the processes of a run (its row in `jobs`) that this session has taken
  * over. Call it within a transaction. Returns 0 or a negative errno. */
 int sample_writer_inherit(struct sample_writer *writer, int64_t run);
 
-/* Writes a snapshot, and redacts its command lines in place. Call it within a transaction. Returns
- * 0 or a negative errno. */
-int sample_writer_write(struct sample_writer *writer, struct snapshot *snapshot);
+/* Writes a snapshot. Call it within a transaction. Returns 0 or a negative errno. */
+int sample_writer_write(struct sample_writer *writer, const struct snapshot *snapshot);
 /* Call after the transaction: it was committed, or rolled back. */
 void sample_writer_commit(struct sample_writer *writer);
 void sample_writer_reset(struct sample_writer *writer);

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "model/record-json.h"
-#include "model/redact.h"
 #include "store/anomaly-table.h"
 #include "store/ballast.h"
 #include "store/database-path.h"
@@ -40,7 +39,6 @@ struct store {
     sqlite3_stmt *insert_gap;
     sqlite3_stmt *insert_turn;
 
-    const struct text_list *redact;
     struct retention_config retention;
     struct arena arena; /* of one call */
     int64_t ancestors[STORE_ANCESTORS_MAX];
@@ -98,10 +96,10 @@ static int open_session(struct store *store, const struct store_options *options
     anomaly_table_init(&store->anomalies, database, &store->schema, store->session.id);
     if (r == 0)
         r = sample_writer_init(&store->samples, database, &store->schema, &store->texts,
-                               &store->runs, store->redact, store->session.id);
+                               &store->runs, store->session.id);
     if (r == 0)
         r = event_writer_init(&store->events, database, &store->schema, &store->texts, &store->runs,
-                              store->redact, store->session.id);
+                              store->session.id);
     return r;
 }
 
@@ -132,7 +130,6 @@ static struct store *store_new(const struct store_options *options)
         return NULL;
     schema_init(&store->schema);
     store->session.lock_fd = -1;
-    store->redact = options->redact;
     store->is_long_lived =
         options->is_long_lived || options->interval_seconds >= LONG_LIVED_INTERVAL_SECONDS;
     store->retention = options->retention;
@@ -317,13 +314,6 @@ static int end_transaction(struct store *store, int result)
     return r;
 }
 
-/* ---- redaction ---- */
-
-static int redact_string(struct store *store, const char **text)
-{
-    return redact_replace(store->redact, &store->arena, text);
-}
-
 /* ---- a tick ---- */
 
 static int write_gap(struct store *store, const struct gap *gap)
@@ -359,34 +349,28 @@ static int write_turn(struct store *store, const char *run_id)
     return database_run(&store->database, store->insert_turn);
 }
 
-/* The redacted command line of the process of an anomaly, from the snapshot or the events of the
- * tick; NULL if neither has it. */
-static int find_command(struct store *store, const struct tick *tick, int64_t pid, const char **ret)
+/* The command line of the process of an anomaly, from the snapshot or the events of the tick; NULL
+ * if neither has it. */
+static const char *find_command(const struct tick *tick, int64_t pid)
 {
     const struct process_list *processes = tick->snapshot ? &tick->snapshot->processes : NULL;
 
-    *ret = NULL;
-    for (size_t i = 0; processes && i < processes->count && !*ret; i++)
-        if (processes->items[i].pid == pid)
-            *ret = processes->items[i].command;
-    for (size_t i = tick->events.count; i > 0 && !*ret; i--)
-        if (tick->events.items[i - 1].pid == pid)
-            *ret = tick->events.items[i - 1].command;
-    return redact_string(store, ret);
+    for (size_t i = 0; processes && i < processes->count; i++)
+        if (processes->items[i].pid == pid && processes->items[i].command)
+            return processes->items[i].command;
+    for (size_t i = tick->events.count; i > 0; i--)
+        if (tick->events.items[i - 1].pid == pid && tick->events.items[i - 1].command)
+            return tick->events.items[i - 1].command;
+    return NULL;
 }
 
 static int write_anomaly(struct store *store, const struct tick *tick,
                          const struct anomaly *anomaly)
 {
-    struct anomaly redacted = *anomaly;
-    const char *command = NULL;
+    const char *command =
+        anomaly->is_opening && int_is_known(anomaly->pid) ? find_command(tick, anomaly->pid) : NULL;
 
-    int r = redact_string(store, &redacted.description);
-    if (r == 0 && anomaly->is_opening && int_is_known(anomaly->pid))
-        r = find_command(store, tick, anomaly->pid, &command);
-    if (r < 0)
-        return database_fail_errno(&store->database, r);
-    return anomaly_table_write(&store->anomalies, &redacted, command, &store->arena);
+    return anomaly_table_write(&store->anomalies, anomaly, command, &store->arena);
 }
 
 static bool has_process(const struct snapshot *snapshot, const struct process_trace *trace)
@@ -412,15 +396,15 @@ static int write_trace(struct store *store, const struct tick *tick,
     return r < 0 ? r : trace_writer_update_end(&writer, trace);
 }
 
-static int write_tick(struct store *store, struct tick *tick)
+static int write_tick(struct store *store, const struct tick *tick)
 {
-    struct snapshot *snapshot = tick_stored_snapshot(tick);
+    const struct snapshot *snapshot = tick_stored_snapshot(tick);
     int r = 0;
 
     for (size_t i = 0; i < tick->gaps.count && r == 0; i++)
         r = write_gap(store, &tick->gaps.items[i]);
     if (r == 0)
-        r = event_writer_write(&store->events, &tick->events, &store->arena);
+        r = event_writer_write(&store->events, &tick->events);
     if (r == 0 && tick->beside_run[0])
         r = write_turn(store, tick->beside_run);
     if (r == 0 && snapshot)
@@ -454,14 +438,13 @@ static int append_line(struct store *store, const struct snapshot *snapshot)
     return jsonl_append(store->jsonl, store->line.bytes, store->line.length);
 }
 
-int store_write_tick(struct store *store, struct tick *tick)
+int store_write_tick(struct store *store, const struct tick *tick)
 {
-    struct snapshot *snapshot = tick_stored_snapshot(tick);
+    const struct snapshot *snapshot = tick_stored_snapshot(tick);
 
     int r = begin_transaction(store);
     if (r == 0)
         r = end_transaction(store, write_tick(store, tick));
-    /* Writing to the database has redacted the snapshot. */
     if (r == 0 && store->jsonl_path && snapshot)
         store->jsonl_error = append_line(store, snapshot);
     return r;
@@ -474,39 +457,14 @@ int store_jsonl_error(const struct store *store)
 
 /* ---- runs, steps, patterns ---- */
 
-/* Replaces the list, which belongs to the caller, by a redacted copy. */
-static int redact_chain(struct store *store, struct process_event_list *chain)
-{
-    struct process_event *copy =
-        arena_alloc(&store->arena, chain->count * sizeof(*copy) + 1); /* not 0 bytes */
-    int r = copy ? 0 : -ENOMEM;
-
-    for (size_t i = 0; i < chain->count && r == 0; i++) {
-        copy[i] = chain->items[i];
-        r = event_redact(store->redact, &store->arena, &copy[i]);
-    }
-    if (r == 0 && chain->count)
-        chain->items = copy;
-    return r;
-}
-
-/* Makes the job as it is stored: redacted, and with its parent run, which may have reached the
- * database after this run began. */
+/* Makes the job as it is stored: with its parent run, which may have reached the database after
+ * this run began. */
 static int prepare_job(struct store *store, const struct job *job, char *parent, struct job *ret)
 {
     *ret = *job;
-    int r = redact_string(store, &ret->command);
-    if (r == 0)
-        r = redact_string(store, &ret->cause);
-    if (r == 0)
-        r = redact_string(store, &ret->job_type);
-    if (r == 0)
-        r = redact_chain(store, &ret->chain);
-    if (r < 0)
-        return database_fail_errno(&store->database, r);
     if (ret->parent_run_id)
         return 0;
-    r = session_find_parent(&store->session, store->ancestors, store->ancestor_count, parent);
+    int r = session_find_parent(&store->session, store->ancestors, store->ancestor_count, parent);
     if (r > 0)
         ret->parent_run_id = parent;
     return MIN(r, 0);
@@ -567,13 +525,9 @@ int store_renew_patterns(struct store *store, const char *pattern_type,
 
 /* ---- upkeep ---- */
 
-void store_configure(struct store *store, const struct text_list *redact,
-                     const struct retention_config *retention)
+void store_configure(struct store *store, const struct retention_config *retention)
 {
-    store->redact = redact;
-    event_writer_configure(&store->events, redact);
     store->retention = *retention;
-    sample_writer_configure(&store->samples, redact);
 }
 
 int store_retain(struct store *store, double now)

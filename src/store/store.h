@@ -47,7 +47,6 @@ struct store_options {
     const char *path;
     const char *jsonl_path; /* NULL or empty: no JSONL log */
     int64_t jsonl_max_bytes;
-    const struct text_list *redact; /* see model/redact.h; NULL: none. Must outlive the store */
     struct retention_config retention;
 
     /* the session */
@@ -86,14 +85,14 @@ const char *store_moved_from(const struct store *store);
 /* Returns the text of the last error of this handle; valid until the next call. */
 const char *store_error(const struct store *store);
 
-/* Stores a tick. Redacts the command lines in its snapshot in place.
+/* Stores a tick. All texts for the store are redacted already: it stores them as they are.
  *
  * An anomaly is identified by (timestamp, anomaly_type, pid, run_id): it is inserted or updated. A
  * new one that is opening is also stored as a RESOURCE_ANOMALY pattern.
  *
  * An error of the JSONL log is not an error of this call: see store_jsonl_error(). The next tick
  * tries again. */
-int store_write_tick(struct store *store, struct tick *tick);
+int store_write_tick(struct store *store, const struct tick *tick);
 
 /* Returns the result of the last write to the JSONL log: 0 or a negative errno. */
 int store_jsonl_error(const struct store *store);
@@ -118,10 +117,8 @@ int store_finish_job(struct store *store, const struct job *job);
 /* Inserts or updates the step (run_id, sheet_num) of a run; known fields replace stored ones. */
 int store_write_sheet(struct store *store, const struct sheet *sheet);
 
-/* Replaces redaction and retention settings. Stored data is not redacted again. `redact` must
- * outlive the store. */
-void store_configure(struct store *store, const struct text_list *redact,
-                     const struct retention_config *retention);
+/* Replaces the retention settings. */
+void store_configure(struct store *store, const struct retention_config *retention);
 
 /* More patterns would exceed the number of parameters of an SQL statement. */
 #define PATTERNS_RENEWED_MAX 10000

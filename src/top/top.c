@@ -116,8 +116,7 @@ static void show_frame(struct top *top, struct frame *frame)
         return;
     }
     frame_done(&top->frame);
-    top->frame = *frame;
-    frame->snapshot = NULL;
+    top->frame = frame_take(frame);
     rebuild(top);
     top->is_dirty = true;
 }
@@ -135,8 +134,7 @@ static void on_frame(void *context, struct frame *frame)
         return;
     }
     frame_done(&top->waiting);
-    top->waiting = *frame;
-    frame->snapshot = NULL;
+    top->waiting = frame_take(frame);
 }
 
 static void on_headline(void *context, struct headline *headline)

@@ -45,19 +45,12 @@ struct store_message *store_message_of_sheet(const struct sheet *sheet)
     return message;
 }
 
-struct store_message *store_message_of_settings(const struct text_list *redact,
-                                                const struct retention_config *retention)
+struct store_message *store_message_of_settings(const struct retention_config *retention)
 {
     struct store_message *message = message_new(STORE_MESSAGE_CONFIGURE);
-    const struct text_list none = {0};
 
-    if (!message)
-        return NULL;
-    message->retention = *retention;
-    if (text_list_copy(redact ? redact : &none, &message->arena, &message->redact) < 0) {
-        store_message_free(message);
-        return NULL;
-    }
+    if (message)
+        message->retention = *retention;
     return message;
 }
 
@@ -123,9 +116,7 @@ int store_message_write(struct store_message *message, struct store *store)
     case STORE_MESSAGE_SHEET: return store_write_sheet(store, &message->sheet);
     case STORE_MESSAGE_PATTERNS:
         return store_renew_patterns(store, message->pattern_type, &message->patterns);
-    case STORE_MESSAGE_CONFIGURE:
-        store_configure(store, &message->redact, &message->retention);
-        return 0;
+    case STORE_MESSAGE_CONFIGURE: store_configure(store, &message->retention); return 0;
     }
     return -EINVAL;
 }

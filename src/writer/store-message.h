@@ -21,7 +21,6 @@ struct store_message {
     struct tick_box *box;
     struct job job;
     struct sheet sheet;
-    struct text_list redact;
     struct retention_config retention;
     const char *pattern_type;
     struct pattern_list patterns;
@@ -34,10 +33,7 @@ struct store_message {
 struct store_message *store_message_of_tick(struct tick_box *box);
 struct store_message *store_message_of_job(enum store_message_kind kind, const struct job *job);
 struct store_message *store_message_of_sheet(const struct sheet *sheet);
-/* After it was written, the caller must not free this message until the store is closed or has the
- * next settings. */
-struct store_message *store_message_of_settings(const struct text_list *redact,
-                                                const struct retention_config *retention);
+struct store_message *store_message_of_settings(const struct retention_config *retention);
 struct store_message *store_message_of_patterns(const char *pattern_type,
                                                 const struct pattern_list *patterns);
 /* NULL is allowed. */

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "model/record-copy.h"
 
 /* A full disk stays full until a person makes room: retrying every few seconds is enough. */
 #define RETRY_NS (5 * NS_PER_SEC)
@@ -14,18 +13,6 @@
 
 /* A delay that is acceptable at the end of a command. */
 #define STOP_NS (3 * NS_PER_SEC)
-
-static int copy_patterns(const struct text_list *patterns, struct arena *arena,
-                         const struct text_list **ret)
-{
-    const struct text_list none = {0};
-    struct text_list *copy = arena_alloc(arena, sizeof(*copy));
-
-    if (!copy || text_list_copy(patterns ? patterns : &none, arena, copy) < 0)
-        return -ENOMEM;
-    *ret = copy;
-    return 0;
-}
 
 static void set_default(uint64_t *value, uint64_t standard)
 {
@@ -43,8 +30,6 @@ int store_writer_options_copy(const struct store_writer_options *options, struct
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         if (*texts[i] && !(*texts[i] = arena_strdup(arena, *texts[i])))
             return -ENOMEM;
-    if (copy_patterns(options->store.redact, arena, &copy.store.redact) < 0)
-        return -ENOMEM;
     set_default(&copy.pace.retry_ns, RETRY_NS);
     set_default(&copy.pace.retry_busy_ns, RETRY_BUSY_NS);
     set_default(&copy.pace.retain_every_ns, RETAIN_EVERY_NS);

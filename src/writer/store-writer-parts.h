@@ -32,8 +32,7 @@ struct store_writer {
 
     /* used by the thread only */
     struct store *store;
-    struct store_message *settings; /* in force; NULL: the initial ones */
-    struct store_error error;       /* the last failure */
+    struct store_error error; /* the last failure */
     struct write_errors errors;
     struct store_upkeep upkeep;
 };

@@ -83,10 +83,9 @@ int store_writer_sheet(struct store_writer *writer, const struct sheet *sheet)
     return push(writer, store_message_of_sheet(sheet));
 }
 
-int store_writer_configure(struct store_writer *writer, const struct text_list *redact,
-                           const struct retention_config *retention)
+int store_writer_configure(struct store_writer *writer, const struct retention_config *retention)
 {
-    return push(writer, store_message_of_settings(redact, retention));
+    return push(writer, store_message_of_settings(retention));
 }
 
 int store_writer_renew_patterns(struct store_writer *writer, const char *pattern_type,
@@ -108,7 +107,6 @@ int store_writer_renew_patterns(struct store_writer *writer, const char *pattern
 void store_writer_free(struct store_writer *writer)
 {
     store_queue_done(&writer->queue);
-    store_message_free(writer->settings);
     pthread_mutex_destroy(&writer->lock);
     pthread_cond_destroy(&writer->wake);
     pthread_cond_destroy(&writer->rest);

@@ -1,10 +1,10 @@
 /* The store in a thread of its own, so that the loop never waits for a disk.
  *
- * Ticks, runs and steps are handed over completely and written in their order. The queue is
- * bounded: while the disk is full, hangs or is too slow, further ticks are dropped and counted. The
- * writer retries without limit; the loss is then stored as a gap, with the anomalies of the dropped
- * ticks. If the database is damaged, not sonde's or unreachable, the writer reports the reason and
- * stores nothing more.
+ * Ticks, runs and steps are handed over completely and written in their order; only the snapshot
+ * of a tick, which never changes, is shared. The queue is bounded: while the disk is full, hangs or
+ * is too slow, further ticks are dropped and counted. The writer retries without limit; the loss is
+ * then stored as a gap, with the anomalies of the dropped ticks. If the database is damaged, not
+ * sonde's or unreachable, the writer reports the reason and stores nothing more.
  *
  * Call these functions from one thread, except where noted. Only store_writer_stop(),
  * store_writer_wait() and store_writer_hold() wait, for a bounded time. */
@@ -76,9 +76,8 @@ int store_writer_begin_job(struct store_writer *writer, const struct job *job);
 int store_writer_finish_job(struct store_writer *writer, const struct job *job);
 int store_writer_sheet(struct store_writer *writer, const struct sheet *sheet);
 
-/* See store_configure(); copies both. Returns 0 or -ENOMEM. */
-int store_writer_configure(struct store_writer *writer, const struct text_list *redact,
-                           const struct retention_config *retention);
+/* See store_configure(). Returns 0 or -ENOMEM. */
+int store_writer_configure(struct store_writer *writer, const struct retention_config *retention);
 
 /* See store_renew_patterns(); copies both. Newer patterns replace those that still wait in the
  * queue. For any thread. Returns 0 or -ENOMEM. */

@@ -266,12 +266,6 @@ static int write_next(struct store_writer *writer, struct store_message *message
         report_written(writer, message);
         report_recovery(writer, is_empty, &loss);
     }
-    if (message->kind == STORE_MESSAGE_CONFIGURE) {
-        /* The store refers to it; the previous one can be freed. */
-        struct store_message *before = writer->settings;
-        writer->settings = message;
-        message = before;
-    }
     store_message_free(message);
     /* The C library does not return free memory between used blocks by itself. */
     if (is_relieved)

@@ -367,6 +367,37 @@ class Secrets(daemon.TestCase):
             self.assertNotIn("geheim", str(shown))
 
 
+    def test_reload_redacts_anew(self):
+        """Other words hold for living processes, from the command line as it is, and for runs."""
+        sonde = self.daemon()
+        words = ("sh", "-c", "echo ready; read x; exit 3", "sh", "--password=offen",
+                 "--hush=geheim")
+        process = self.start(*words)
+        process.stdout.readline()
+        run_id = sonde.rpc("job.start", job_id="talkative", pid=process.pid,
+                           command=" ".join(words))["run_id"]
+        shown = sonde.await_pid(process.pid, run_id)["command"]
+        self.assertIn("--password=*** --hush=geheim", shown)
+        sonde.configure("profiler:\n  redact: [hush]\n")
+        sonde.rpc("daemon.reload")
+        stream = sonde.stream()
+
+        def command():
+            shown, = sonde.processes(pid=process.pid)
+            return shown["command"]
+        harness.wait_until(lambda: command().endswith("--password=offen --hush=***"), command)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        self.assertEqual(process.wait(), 3)
+        if harness.has_connector():
+            self.assertNotIn("geheim", str(stream.await_notice("process.exit")))
+        sonde.rpc("job.finish", job_id="talkative", outcome="failure", exit_code=3)
+        self.assertNotIn("geheim", str(stream.await_notice("job.finished")))
+        job = sonde.rpc("report.job", job=run_id)["job"]
+        self.assertTrue(job["command"].endswith("--hush=***"), job)
+        self.assertNotIn("geheim", str(job["chain"]))
+
+
 class Attribution(daemon.TestCase):
     def test_descendants_belong_to_the_job(self):
         """Children, orphans, and daemons that fork twice and leave their session."""

@@ -618,6 +618,38 @@ class Secrets(StoredTestCase):
                 self.assertNotIn(b"geheim", content, name)
 
 
+    def test_output_without_a_store(self):
+        """The summary, the cause, the job type and what is left running; ps and top."""
+        left = 'sh -c "sleep 60; true" sh --password=geheim >/dev/null 2>&1 </dev/null &'
+        result = self.run_sonde("run", "--no-store", "--summary", "-", "--", "sh", "-c",
+                                f"{left} sleep 0.2; exit 3", "sh", "--token", "geheim")
+        self.assertEqual(result.status, 3, result)
+        summary = harness.strict_json(result.stdout.decode())
+        for process in summary["left_running"]:
+            os.kill(process["pid"], signal.SIGKILL)
+        self.assertNotIn("geheim", str(result))
+        self.assertIn("--password=***", str(summary["left_running"]))
+        self.assertIn("--token ***", summary["chain"][-1]["command"])
+        for words, shown in (("env", "API_TOKEN=geheim", "true"), "env API_TOKEN=*** @"), \
+                (("sh", "-c", "--", "false", "--password", "geheim"), "sh false @"), \
+                (("env", "--", "sh", "--password", "geheim"), "env sh @"):
+            with self.subTest(words=words):
+                result = self.run_sonde("run", "--no-store", "--summary", "-", "--", *words)
+                self.assertNotIn("geheim", str(result.stdout))
+                job_type = harness.strict_json(result.stdout.decode())["job_type"]
+                self.assertTrue(job_type.startswith(shown), job_type)
+
+    def test_output_of_own_samples(self):
+        process = self.start("sh", "-c", "echo ready; read x", "sh", "--password=geheim")
+        process.stdout.readline()
+        for words in (["ps", "--all"], ["ps", "--all", "--json"], ["top", "--json", "--limit", "2"]):
+            with self.subTest(words=words):
+                shown = self.text(*words)
+                self.assertNotIn("geheim", shown)
+                if "--json" in words: # a table may cut it
+                    self.assertIn("--password=***", shown)
+
+
 class Hostile(StoredTestCase):
     def test_arguments_of_the_command(self):
         for case, (name, words) in test_ps.HOSTILE.items():

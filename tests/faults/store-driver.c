@@ -278,7 +278,7 @@ static void write_tick(struct writing *writing)
         writing->lost = 0;
         writing->has_made_room = false;
     }
-    snapshot_free(tick.snapshot);
+    snapshot_unref(tick.snapshot);
 }
 
 static void retain(struct writing *writing)

@@ -68,12 +68,15 @@ static void check_answer(const struct rpc_request *request, struct arena *arena)
     assert(request->error || strcmp(reply.result, "[1]") == 0);
 }
 
+static const char *word_items[] = {"token", "password"};
+static const struct text_list words = {word_items, 2};
+
 static void check_requests(const char *line, size_t length)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_message message;
 
-    assert(rpc_message_parse(&daemon_methods, line, length, &arena, &message) == 0);
+    assert(rpc_message_parse(&daemon_methods, line, length, &words, &arena, &message) == 0);
     assert(message.count > 0 && message.count <= RPC_BATCH_MAX);
     for (size_t i = 0; i < message.count; i++) {
         const struct rpc_request *request = &message.items[i];

@@ -13,7 +13,7 @@ static void on_tick(void *context, struct tick_box *box)
 {
     struct daemon *daemon = context;
 
-    publish_tick(daemon, box);
+    publish_tick(daemon, &box->tick);
     store_writer_tick(daemon->writer, box);
 }
 
@@ -22,7 +22,6 @@ static void start_store(struct daemon_world *world)
     struct daemon *daemon = &world->daemon;
     const struct store_writer_options options = {
         .store = {.path = world->store_path,
-                  .redact = &daemon->config->redact,
                   .retention = daemon->config->retention,
                   .host = "host.example",
                   .boot_id = "2b2ae0f4-39d3-4a35-b0f5-1c2b0a0e6f3e",
@@ -43,7 +42,8 @@ static void start_engine(struct daemon *daemon)
         .settings = {.interval_ns = 3600 * NS_PER_SEC,
                      .scope = SCOPE_JOBS,
                      .syscalls = SYSCALLS_CHOICE_OFF,
-                     .gpus = SWITCH_OFF},
+                     .gpus = SWITCH_OFF,
+                     .redact = &daemon->config->redact},
         .only_jobs = true,
         .registry = daemon->registry,
         .wants_events = true,

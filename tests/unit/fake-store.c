@@ -56,10 +56,7 @@ int store_open(const struct store_options *options, struct store **ret, struct s
     fake.signals_are_blocked = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGINT) == 1;
     fake.writer_tid = gettid();
     snprintf(fake.host, sizeof(fake.host), "%s", options->host);
-    snprintf(fake.redact, sizeof(fake.redact), "%s", options->redact->items[1]);
-    fake_store = (struct store){.redact = options->redact,
-                                .should_stop = options->should_stop,
-                                .context = options->context};
+    fake_store = (struct store){.should_stop = options->should_stop, .context = options->context};
     snprintf(error->text, sizeof(error->text), "cannot open '%s'", options->path);
     int r = fail_or_note(CALL_OPEN, (struct entry){0});
     if (r == 0)
@@ -115,7 +112,7 @@ static int wait_if_blocked(void)
     return r;
 }
 
-int store_write_tick(struct store *store _unused_, struct tick *tick)
+int store_write_tick(struct store *store _unused_, const struct tick *tick)
 {
     const struct anomaly_list *anomalies = &tick->anomalies;
     struct entry entry = {.id = tick->snapshot ? tick->snapshot->id : 0,
@@ -182,15 +179,9 @@ int store_renew_patterns(struct store *store _unused_, const char *pattern_type,
     return fail_or_note(CALL_PATTERNS, entry);
 }
 
-/* Copies the texts, which must still be valid when the next tick is written. */
-void store_configure(struct store *store, const struct text_list *redact,
-                     const struct retention_config *retention)
+void store_configure(struct store *store _unused_, const struct retention_config *retention)
 {
-    struct entry entry = {.id = (int64_t)retention->events_days};
-
-    store->redact = redact;
-    snprintf(entry.text, sizeof(entry.text), "%s", redact->count ? redact->items[0] : "-");
-    fail_or_note(CALL_CONFIGURE, entry);
+    fail_or_note(CALL_CONFIGURE, (struct entry){.id = (int64_t)retention->events_days});
 }
 
 int store_retain(struct store *store, double now _unused_)

@@ -49,7 +49,6 @@ struct entry {
 };
 
 struct store {
-    const struct text_list *redact;
     bool (*should_stop)(void *context);
     void *context;
 };
@@ -82,7 +81,6 @@ extern struct fake {
     bool signals_are_blocked;
     pid_t writer_tid; /* of the thread that opened it */
     unsigned retained;
-    char redact[64];
     char host[64];
 
     struct VEC(char *) notices;

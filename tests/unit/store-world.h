@@ -18,7 +18,7 @@ struct store_fixture {
     char dir[64];
     char path[96];
     char jsonl_path[96];
-    struct store_options options; /* without a JSONL log and without redaction */
+    struct store_options options; /* without a JSONL log */
 };
 
 #define FIXTURE_INTERVAL 5.0

@@ -13,13 +13,10 @@ static void on_notice(void *context _unused_, const char *text)
 static struct store_writer *start_as(struct store_pace pace, bool stays)
 {
     /* All data of the tick is freed when this returns. */
-    char path[] = "/nowhere/monitor.db", host[] = "here", word[] = "token", other[] = "key";
-    const char *words[] = {word, other};
-    struct text_list redact = {.items = words, .count = 2};
+    char path[] = "/nowhere/monitor.db", host[] = "here";
     struct store_writer *writer = NULL;
     const struct store_writer_options options = {
         .store = {.path = path,
-                  .redact = &redact,
                   .host = host,
                   .boot_id = "boot",
                   .collector = "procfs",
@@ -32,7 +29,6 @@ static struct store_writer *start_as(struct store_pace pace, bool stays)
     assert_int_equal(store_writer_start(&options, &writer), 0);
     memset(path, 'x', sizeof(path) - 1);
     memset(host, 'x', sizeof(host) - 1);
-    memset(other, 'x', sizeof(other) - 1);
     return writer;
 }
 
@@ -76,10 +72,11 @@ struct tick_box *make_tick(int64_t id, size_t events)
     assert_non_null(box);
     for (size_t i = 0; i < events; i++)
         assert_non_null(tick_box_add_spawn(box, owner, (pid_t)i + 1, 1, 1000.0 + (double)id));
-    box->tick.snapshot = snapshot_new();
-    assert_non_null(box->tick.snapshot);
-    box->tick.snapshot->id = id;
-    box->tick.snapshot->timestamp = 1000.0 + (double)id;
+    struct snapshot *snapshot = snapshot_new();
+    assert_non_null(snapshot);
+    snapshot->id = id;
+    snapshot->timestamp = 1000.0 + (double)id;
+    box->tick.snapshot = snapshot;
     return box;
 }
 

@@ -45,6 +45,7 @@ static void test_every_setting_is_derived(void **state _unused_)
     assert_ptr_equal(settings.rules, rules);
     assert_ptr_equal(settings.anomaly, &config->anomaly);
     assert_ptr_equal(settings.limits, &config->limits);
+    assert_ptr_equal(settings.redact, &config->redact);
 }
 
 static void test_two_keys_trace_members(void **state _unused_)

@@ -220,7 +220,6 @@ static void test_answers_that_are_too_large_together(void **state)
 
     assert_non_null(snapshot);
     memset(command, 'x', sizeof(command) - 1);
-    record_init(&snapshot_record, snapshot);
     snapshot->processes.items =
         arena_alloc(&snapshot->arena, count * sizeof(snapshot->processes.items[0]));
     snapshot->processes.count = count;
@@ -231,7 +230,7 @@ static void test_answers_that_are_too_large_together(void **state)
         snapshot->processes.items[i].command = command;
     }
     live_note_snapshot(&world->daemon.live, snapshot);
-    snapshot_free(snapshot);
+    snapshot_unref(snapshot);
     assert_null(start(state, "[" TOP("1") "," TOP("2") "," EVENTS("3") "]"));
     assert_true(output.length > 4 * 1024 * 1024);
     assert_true(output.length < 8 * 1024 * 1024);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/macros.h"
 #include "explain/failure-chain.h"
 #include "failing-allocator.h"
@@ -729,6 +730,33 @@ static void test_runs_are_forgotten(void **state)
     assert_int_equal(chains.living.count, 0);
 }
 
+/* ---- redaction ---- */
+
+/* Of living processes and of failures, in place: the chains that share a failure see it. */
+static void test_other_words_of_redaction(void **state)
+{
+    static const char *items[] = {"key"};
+    const struct text_list words = {items, 1};
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct process_event_list chain;
+
+    (void)state;
+    starts(1, ROOT, "sh build key=abc");
+    starts(ROOT, 101, "make key=a");
+    starts(101, 102, "work --key abcdef x");
+    exits(102, 3);
+    failure_chains_redact(&chains, &words);
+    assert_string_equal(failure_chains_command(&chains, ROOT), "sh build key=***");
+    assert_string_equal(failure_chains_command(&chains, 101), "make key=*"); /* no room for more */
+    exits(101, 2);
+    exits(ROOT, 2);
+    failure_chains_redact(&chains, &words);
+    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 2, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(chain.count, 3);
+    assert_string_equal(chain.items[0].command, "work --key *** x");
+    assert_string_equal(chain.items[2].command, "sh build key=***");
+}
+
 /* ---- without memory ---- */
 
 static void replay_events(void)
@@ -795,6 +823,7 @@ int main(void)
         T(test_late_end_of_a_former_parent),
         T(test_long_chain_that_is_reported_late),
         T(test_long_chain),
+        T(test_other_words_of_redaction),
         T(test_long_texts),
         T(test_storm_of_failures),
         T(test_crowd_of_failures),

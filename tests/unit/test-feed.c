@@ -45,8 +45,7 @@ static void on_frame(void *context, struct frame *frame)
     }
     assert_int_equal(VEC_PUSH(&seen->times, frame->snapshot->timestamp), 0);
     frame_done(&seen->last);
-    seen->last = *frame;
-    frame->snapshot = NULL;
+    seen->last = frame_take(frame);
     if (seen->times.count == seen->wanted)
         uv_stop(&seen->loop);
 }

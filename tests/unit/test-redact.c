@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/macros.h"
 #include "base/utf8.h"
+#include "model/job.h"
 #include "model/redact.h"
 
 static const char *default_items[] = {"token", "password", "secret", "key"};
@@ -339,6 +341,74 @@ static void test_no_secret_is_left(void **state _unused_)
     }
 }
 
+/* ---- buffers, records, arguments ---- */
+
+static void test_buffer(void **state _unused_)
+{
+    char room[40] = "curl --token abc", tight[] = "key=a \xC3\xA4", plain[] = "make";
+
+    redact_buffer(&default_words, room, sizeof(room));
+    assert_string_equal(room, "curl --token ***");
+    redact_buffer(&default_words, tight, sizeof(tight)); /* grows by two bytes: cut */
+    assert_string_equal(tight, "key=*** ");
+    redact_buffer(&default_words, plain, sizeof(plain));
+    redact_buffer(NULL, plain, sizeof(plain));
+    assert_string_equal(plain, "make");
+}
+
+/* Every text that the tables mark, also in inner records, and no other. */
+static void test_record(void **state _unused_)
+{
+    static const char secret[] = "login --password=x", shown[] = "login --password=***";
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct process_event event;
+    struct anomaly anomaly;
+    struct job job;
+
+    record_init(&process_event_record, &event);
+    event.command = event.sender_command = event.details = event.job_id = secret;
+    record_init(&job_record, &job);
+    job.command = job.cause = job.job_type = job.cwd = secret;
+    job.chain = (struct process_event_list){&event, 1};
+    assert_int_equal(redact_record(&default_words, &job_record, &arena, &job), 0);
+    assert_string_equal(job.command, shown);
+    assert_string_equal(job.cause, shown);
+    assert_string_equal(job.job_type, shown);
+    assert_string_equal(job.cwd, secret);
+    assert_string_equal(event.command, shown);
+    assert_string_equal(event.sender_command, shown);
+    assert_string_equal(event.details, shown);
+    assert_string_equal(event.job_id, secret);
+
+    record_init(&anomaly_record, &anomaly);
+    anomaly.description = secret;
+    assert_int_equal(redact_record(NULL, &anomaly_record, &arena, &anomaly), 0);
+    assert_ptr_equal(anomaly.description, secret);
+    assert_int_equal(redact_record(&default_words, &anomaly_record, &arena, &anomaly), 0);
+    assert_string_equal(anomaly.description, shown);
+}
+
+static void test_arguments(void **state _unused_)
+{
+    static const char *const plain[] = {
+        "env", "API_TOKEN=abc", "mysql",     "--password", "hunter2 x", "--key=a",
+        "db",  "--token",       "--verbose", "sh",         NULL};
+    char *const *argv = (char *const *)(uintptr_t)plain;
+    static const char *const expected[] = {
+        "env", "API_TOKEN=***", "mysql",     "--password", "***", "--key=***",
+        "db",  "--token",       "--verbose", "sh"};
+    _cleanup_(arena_done) struct arena arena = {0};
+    const char **shown;
+
+    assert_int_equal(redact_arguments(&default_words, argv, &arena, &shown), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+        assert_string_equal(shown[i], expected[i]);
+    assert_null(shown[ARRAY_SIZE(expected)]);
+    assert_int_equal(redact_arguments(NULL, argv, &arena, &shown), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
+        assert_ptr_equal(shown[i], argv[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +421,9 @@ int main(void)
         cmocka_unit_test(test_result_is_appended),
         cmocka_unit_test(test_random_texts),
         cmocka_unit_test(test_no_secret_is_left),
+        cmocka_unit_test(test_buffer),
+        cmocka_unit_test(test_record),
+        cmocka_unit_test(test_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,12 +47,15 @@ static const char stream[] =
     "{\"jsonrpc\":\n"
     "[[[[[[[[[[[[[[[[[[[[\n";
 
+static const char *word_items[] = {"token", "password"};
+static const struct text_list words = {word_items, ARRAY_SIZE(word_items)};
+
 static int answer(const char *line, size_t length, struct text *out)
 {
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_message message;
 
-    int r = rpc_message_parse(&daemon_methods, line, length, &arena, &message);
+    int r = rpc_message_parse(&daemon_methods, line, length, &words, &arena, &message);
     for (size_t i = 0; r == 0 && i < message.count; i++) {
         const struct rpc_request *request = &message.items[i];
         if (request->error)

@@ -85,6 +85,9 @@ static int tear_down(void **state _unused_)
     return 0;
 }
 
+static const char *word_items[] = {"token", "password"};
+static const struct text_list words = {word_items, ARRAY_SIZE(word_items)};
+
 /* From a copy that ends where the text does, so that reads past it are seen. */
 static struct rpc_message parse_bytes(const char *bytes, size_t length)
 {
@@ -93,7 +96,7 @@ static struct rpc_message parse_bytes(const char *bytes, size_t length)
 
     assert_non_null(copy);
     memcpy(copy, bytes, length);
-    assert_int_equal(rpc_message_parse(&daemon_methods, copy, length, &arena, &message), 0);
+    assert_int_equal(rpc_message_parse(&daemon_methods, copy, length, &words, &arena, &message), 0);
     free(copy);
     return message;
 }
@@ -115,6 +118,62 @@ static const struct rpc_request *parse_one(const char *line)
 #define CALL(method, params)                                                                       \
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}"
 #define RUN_ID "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"
+
+/* Every text that may hold a command line has the mark, so that no handler needs to redact. */
+static void test_command_lines_are_marked(void **state _unused_)
+{
+    static const char *const names[] = {"command",  "sender_command", "details", "cause",
+                                        "job_type", "status",         "name"};
+
+    for (size_t i = 0; i < daemon_methods.count; i++)
+        for (size_t k = 0; k < daemon_methods.items[i]->param_count; k++) {
+            const struct rpc_param *param = &daemon_methods.items[i]->params[k];
+            bool is_rate_limit = daemon_methods.items[i] == &method_pressure_report_rate_limit;
+            for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+                if (strcmp(param->name, names[n]) == 0 && !is_rate_limit)
+                    assert_true(param->holds_command);
+        }
+}
+
+static void test_command_lines_are_redacted(void **state _unused_)
+{
+    char line[1000], longest[COMMAND_MAX_BYTES + 1];
+    const struct rpc_request *request = parse_one(
+        CALL("job.start", "{\"job_id\":\"token=abc\",\"command\":\"login --password abc x\","
+                          "\"job_type\":\"env token=abc\",\"cwd\":\"/token=abc\"}"));
+
+    assert_string_equal(rpc_text(request, "command"), "login --password *** x");
+    assert_string_equal(rpc_text(request, "job_type"), "env token=***");
+    assert_string_equal(rpc_text(request, "job_id"), "token=abc"); /* a name, which must stay */
+    assert_string_equal(rpc_text(request, "cwd"), "/token=abc");
+
+    request = parse_one(
+        CALL("job.finish",
+             "{\"job_id\":\"x\",\"outcome\":\"failure\",\"cause\":\"login token=abc failed\","
+             "\"chain\":[{\"timestamp\":1,\"pid\":2,\"event_type\":\"exit\",\"exit_code\":3,"
+             "\"command\":\"login token=abc\",\"sender_command\":\"kill password=abc\","
+             "\"details\":\"https://ada:abc@host\"}]}"));
+    assert_int_equal(request->error, 0);
+    assert_string_equal(rpc_text(request, "cause"), "login token=*** failed");
+    const struct process_event *end = rpc_records(request, "chain").items;
+    assert_string_equal(end->command, "login token=***");
+    assert_string_equal(end->sender_command, "kill password=***");
+    assert_string_equal(end->details, "https://ada:***@host");
+
+    request = parse_one(CALL("job.signal", "{\"job_id\":\"x\",\"pid\":2,\"signal_num\":15,"
+                                           "\"sender_command\":\"kill token=abc\"}"));
+    assert_string_equal(rpc_text(request, "sender_command"), "kill token=***");
+
+    /* The result grows, and is cut at the limit of the parameter. */
+    memset(longest, 'x', sizeof(longest));
+    memcpy(longest, "token=a ", 8);
+    longest[COMMAND_MAX_BYTES] = '\0';
+    snprintf(line, sizeof(line), CALL("job.start", "{\"job_id\":\"x\",\"command\":\"%s\"}"),
+             longest);
+    request = parse_one(line);
+    assert_int_equal(strlen(rpc_text(request, "command")), COMMAND_MAX_BYTES);
+    assert_memory_equal(rpc_text(request, "command"), "token=*** xx", 12);
+}
 
 static void test_request_with_values(void **state _unused_)
 {
@@ -730,6 +789,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_table_is_complete),
         TEST(test_documentation_has_every_parameter),
+        TEST(test_command_lines_are_marked),
+        TEST(test_command_lines_are_redacted),
         TEST(test_request_with_values),
         TEST(test_request_with_records),
         TEST(test_request_with_enumerations_and_lists),

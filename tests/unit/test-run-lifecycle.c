@@ -358,6 +358,33 @@ static void test_events_stored_by_the_caller(void **state)
 
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* A rule matches the command line as it is; what the run keeps is redacted, and again after a
+ * reload with other words. */
+static void test_run_found_by_a_rule_is_redacted(void **state)
+{
+    static const char *items[] = {"hush"};
+    const struct text_list words = {items, 1};
+    struct daemon_world *world = *state;
+    struct daemon *daemon = &world->daemon;
+    const struct process_facts facts = {.command = "login --password geheim --hush leise",
+                                        .uid = 1000};
+    const struct run_options options = {
+        .run_id = "run-1", .job_id = "job-1", .uid = 1000, .origin = RUN_BY_RULE};
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct run *run;
+
+    assert_int_equal(registry_add_run(daemon->registry, &options, &run), 0);
+    run_lifecycle_begin_found(daemon, run, &facts);
+    assert_has(text_string(&published), "\"command\":\"login --password *** --hush leise\"");
+    assert_has(text_string(&published), "\"job_type\":\"login ***\"");
+    run_lifecycle_redact(daemon, &words);
+    finish(daemon, run, OUTCOME_SUCCESS, 0);
+    assert_null(strstr(text_string(&published), "geheim"));
+    assert_has(text_string(&published), "\"command\":\"login --password *** --hush ***\"");
+    assert_true(store_writer_wait(daemon->writer, 20 * NS_PER_SEC));
+    assert_string_equal(read_job(world, &arena).command, "login --password *** --hush ***");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +398,7 @@ int main(void)
         T(test_sweep_keeps_a_run_with_invisible_owner),
         T(test_adopted_run_gets_an_owner),
         T(test_events_stored_by_the_caller),
+        T(test_run_found_by_a_rule_is_redacted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,9 +165,10 @@ static struct tick_box *make_tick(void)
     struct tick_box *box = tick_box_new();
 
     assert_non_null(box);
-    box->tick.snapshot = snapshot_new();
-    assert_non_null(box->tick.snapshot);
-    fixture_stamp(box->tick.snapshot);
+    struct snapshot *snapshot = snapshot_new();
+    assert_non_null(snapshot);
+    fixture_stamp(snapshot);
+    box->tick.snapshot = snapshot;
     assert_non_null(tick_box_add_spawn(box, owner, pid++, 1, fixture_now));
     return box;
 }

@@ -43,9 +43,6 @@ static int set_up_sqlite(void **state _unused_)
 
 /* ---- operations ---- */
 
-static const char *const words[] = {"password"};
-static const struct text_list word_list = {.items = (const char **)(uintptr_t)words, .count = 1};
-
 struct scene {
     struct store_fixture *fixture;
     struct world world;
@@ -91,7 +88,7 @@ static int write_tick(struct scene *scene)
     struct process_event event;
     random_event(&scene->world.random, &snapshot->arena, &event);
     event.timestamp = scene->world.now;
-    event.command = "login --password=x";
+    event.command = "login --password=***";
     event.run_id = scene->world.runs[0].run_id;
     event.job_id = scene->world.runs[0].job_id;
     struct anomaly anomaly;
@@ -99,7 +96,7 @@ static int write_tick(struct scene *scene)
     anomaly.timestamp = scene->world.now;
     anomaly.anomaly_type = "memory_spike";
     anomaly.pid = event.pid;
-    anomaly.description = "login --password=x grew";
+    anomaly.description = "login --password=*** grew";
     anomaly.is_opening = true;
     is_failing = was_failing;
     int r = store_write_tick(scene->store, &(struct tick){.snapshot = snapshot,
@@ -187,8 +184,7 @@ static int read_orphaned(struct scene *scene)
 
 static int configure_and_write(struct scene *scene)
 {
-    store_configure(scene->store, scene->number++ % 2 ? &word_list : NULL,
-                    &scene->fixture->options.retention);
+    store_configure(scene->store, &scene->fixture->options.retention);
     return write_tick(scene);
 }
 
@@ -357,7 +353,6 @@ static void play(const struct plan *plan, bool has_store)
     struct scene *scene = calloc(1, sizeof(*scene));
 
     store_fixture_set_up((void **)&scene->fixture);
-    scene->fixture->options.redact = &word_list;
     if (plan->act == write_tick)
         scene->fixture->options.jsonl_path = scene->fixture->jsonl_path;
     if (plan->act == retain) {

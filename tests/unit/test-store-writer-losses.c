@@ -57,7 +57,7 @@ static void test_events_alone_are_lost_as_events(void **state _unused_)
     struct store_writer *writer = start();
     struct tick_box *box = make_tick(1000, 5);
 
-    snapshot_free(box->tick.snapshot);
+    snapshot_unref(box->tick.snapshot);
     box->tick.snapshot = NULL;
     SET(is_blocked, true);
     send_ticks(writer, 1, STORE_QUEUE_MAX);

@@ -316,18 +316,19 @@ static void test_trace_completes_an_end(void **state)
         assert_int_equal(store_write_tick(store, &(struct tick){.events = {&end, 1}}), 0);
         if (has_snapshot) {
             struct process_metric *zombie;
-            later.snapshot = snapshot_new();
-            zombie = arena_alloc(&later.snapshot->arena, sizeof(*zombie));
+            struct snapshot *snapshot = snapshot_new();
+            zombie = arena_alloc(&snapshot->arena, sizeof(*zombie));
             record_init(&process_metric_record, zombie);
             zombie->pid = trace.pid;
             zombie->start_ticks = trace.start_ticks;
-            later.snapshot->timestamp = 1002;
-            later.snapshot->id = snapshot_id_next(0, 1002, 1);
-            later.snapshot->processes.items = zombie;
-            later.snapshot->processes.count = 1;
+            snapshot->timestamp = 1002;
+            snapshot->id = snapshot_id_next(0, 1002, 1);
+            snapshot->processes.items = zombie;
+            snapshot->processes.count = 1;
+            later.snapshot = snapshot;
         }
         assert_int_equal(store_write_tick(store, &later), 0);
-        snapshot_free(later.snapshot);
+        snapshot_unref(later.snapshot);
     }
     assert_int_equal(store_close(store), 0);
     sqlite3 *handle = fixture_sqlite(*state);

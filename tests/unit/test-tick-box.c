@@ -168,11 +168,12 @@ static void test_loss_becomes_gaps(void **state _unused_)
     struct tick_loss loss = {0};
     char reason[] = "the disk was full";
 
-    lost->tick.snapshot = snapshot_new();
+    struct snapshot *snapshot = snapshot_new();
+    lost->tick.snapshot = snapshot;
     tick_box_add_spawn(lost, first, 1, 1, 1);
     assert_true(tick_loss_is_empty(&loss));
     for (int i = 0; i < 12; i++) {
-        lost->tick.snapshot->timestamp = 100 + 5 * i;
+        snapshot->timestamp = 100 + 5 * i;
         tick_loss_add(&loss, lost);
     }
     assert_true(tick_loss_seconds(&loss, 5) == 60);
@@ -202,8 +203,9 @@ static void test_only_lifecycle_events_are_kept(void **state _unused_)
     struct tick_loss loss = {0};
 
     record_init(&anomaly_record, &anomaly);
-    box->tick.snapshot = snapshot_new();
-    box->tick.snapshot->timestamp = 100;
+    struct snapshot *snapshot = snapshot_new();
+    snapshot->timestamp = 100;
+    box->tick.snapshot = snapshot;
     box->tick.anomalies = (struct anomaly_list){&anomaly, 1};
     assert_int_equal(tick_box_add_gap(box, &missed), 0);
     assert_int_equal(tick_box_add_gap(box, &overflow), 0);

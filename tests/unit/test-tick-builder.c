@@ -242,6 +242,83 @@ static void test_step_is_an_event_of_its_own_kind(void **state _unused_)
     tick_builder_done(&builder);
 }
 
+/* ---- redaction ---- */
+
+static const char *word_items[] = {"token"}, *other_items[] = {"key"};
+static const struct text_list words = {word_items, 1}, other_words = {other_items, 1};
+
+static void add_exec(struct tick_builder *builder, struct run *run, pid_t pid, const char *command)
+{
+    const struct member member = {.pid = pid, .run = run, .sheet_num = INT_UNKNOWN};
+    struct lifecycle_event event;
+
+    lifecycle_event_init(&event, LIFECYCLE_EXEC);
+    event.pid = pid;
+    event.command = command;
+    tick_builder_add_lifecycle(builder, &member, &event, 1);
+}
+
+static void test_commands_are_redacted_where_they_enter(void **state _unused_)
+{
+    struct run run = {.run_id = "run-1", .job_id = "job-1", .uid = 1000};
+    const struct member member = {.pid = NO_PID, .run = &run, .sheet_num = INT_UNKNOWN};
+    struct tick_builder builder = {.wants_events = true};
+    struct lifecycle_event event;
+
+    assert_int_equal(tick_builder_redact(&builder, &words), 1);
+    add_exec(&builder, &run, NO_PID, "login token=abc key=abc");
+    lifecycle_event_init(&event, LIFECYCLE_SIGNAL);
+    event.pid = member.pid;
+    event.signal_num = SIGTERM;
+    event.sender_pid = NO_PID + 1; /* it is gone */
+    event.sender_name = "token=abc";
+    tick_builder_add_lifecycle(&builder, &member, &event, 1);
+    struct tick_box *box = finish_and_take(&builder, NULL);
+    assert_string_equal(box->tick.events.items[0].command, "login token=*** key=abc");
+    assert_string_equal(box->tick.events.items[1].sender_command, "token=***");
+    tick_box_free(box);
+    tick_builder_done(&builder);
+}
+
+/* A reload: what waits, and what later events and chains are named by. */
+static void test_other_words_redact_what_is_kept(void **state _unused_)
+{
+    static const char redacted[] = "login token=*** key=***";
+    struct run run = {.run_id = "run-1", .job_id = "job-1", .uid = 1000};
+    struct tick_builder builder = {.wants_events = true};
+    struct process_event_list chain = {0};
+    _cleanup_(arena_done) struct arena arena = {0};
+    struct process_event sent;
+
+    assert_int_equal(tick_builder_redact(&builder, &words), 1);
+    tick_builder_add_spawn(&builder, owner, NO_PID, 1, 1);
+    add_exec(&builder, &run, NO_PID, "login token=abc key=abc");
+    record_init(&process_event_record, &sent);
+    sent.signal_num = SIGKILL;
+    sent.sender_command = "kill key=abc";
+    tick_builder_add_signal(&builder, owner, NO_PID, &sent, 1);
+    tick_box_free(finish_and_take(&builder, NULL)); /* published as it was */
+    add_exec(&builder, &run, NO_PID + 1, "wait key=abc");
+
+    assert_int_equal(tick_builder_redact(&builder, &words), 0);
+    assert_int_equal(tick_builder_redact(&builder, &other_words), 1);
+    tick_builder_add_end(&builder, owner, NO_PID, SIGKILL, 2);
+    struct tick_box *box = finish_and_take(&builder, NULL);
+    assert_string_equal(box->tick.events.items[0].command, "wait key=***");
+    assert_string_equal(box->tick.events.items[1].command, redacted);
+    assert_string_equal(box->tick.events.items[1].sender_command, "kill key=***");
+    tick_box_free(box);
+    assert_int_equal(failure_chains_find(&builder.failures, "run-1", NO_PID, INT_UNKNOWN, SIGKILL,
+                                         &arena, &chain),
+                     0);
+    assert_string_equal(chain.items[0].command, redacted);
+
+    /* failures that have happened */
+    assert_int_equal(tick_builder_redact(&builder, &(struct text_list){(const char *[]){"log"}, 1}),
+                     1);
+    tick_builder_done(&builder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +332,8 @@ int main(void)
         cmocka_unit_test(test_oom_kill_outside_of_runs_has_name_and_user),
         cmocka_unit_test(test_failure_chain_follows_complete_boxes),
         cmocka_unit_test(test_step_is_an_event_of_its_own_kind),
+        cmocka_unit_test(test_commands_are_redacted_where_they_enter),
+        cmocka_unit_test(test_other_words_redact_what_is_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,7 +246,7 @@ static void test_cycles_and_deep_chains_of_parents(void **state)
         add_process(&world, 1000 + i, 999 + i, "deep", 0, 1);
     struct listing_request request = wish_of(AS_TREE, "cpu_percent", &none);
     assert_int_equal(listing_build(&listing, &world.frame, &request), 0);
-    assert_int_equal(listing.rows.count, world.frame.snapshot->processes.count);
+    assert_int_equal(listing.rows.count, world.snapshot->processes.count);
     for (size_t i = 0; i < listing.rows.count; i++)
         for (size_t k = i + 1; k < listing.rows.count; k++)
             assert_int_not_equal(listing.rows.items[i].figures->pid,
@@ -311,12 +311,12 @@ static void test_trails(void **state)
 
     top_world_init(&world);
     top_world_fill(&world);
-    struct process_metric *train = &world.frame.snapshot->processes.items[2];
+    struct process_metric *train = &world.snapshot->processes.items[2];
     uint64_t key = listing_process_key(train);
     uint64_t sheet = listing_sheet_key(listing_job_key("nightly", NULL), 3);
     for (int i = 0; i < 3 * TRAIL_POINTS; i++) {
         train->cpu_percent = i;
-        trails_add(&trails, world.frame.snapshot);
+        trails_add(&trails, world.snapshot);
     }
     const struct trail *trail = trails_find(&trails, key);
     assert_non_null(trail);
@@ -331,9 +331,9 @@ static void test_trails(void **state)
     assert_false(real_is_known(trail_cpu(NULL, 0)));
 
     /* Ended processes are dropped, but not at once. */
-    world.frame.snapshot->processes.count = 0;
-    world.frame.snapshot->jobs.count = 1;
-    trails_add(&trails, world.frame.snapshot);
+    world.snapshot->processes.count = 0;
+    world.snapshot->jobs.count = 1;
+    trails_add(&trails, world.snapshot);
     assert_null(trails_find(&trails, key));
     trails_clear(&trails);
     assert_null(trails_find(&trails, listing_job_key("nightly", NULL)));

@@ -174,7 +174,7 @@ static int set_up(void **state)
     top_world_init(&stage->world);
     top_world_fill(&stage->world);
     view_init(&stage->view, &(struct view_options){0});
-    trails_add(&stage->trails, stage->world.frame.snapshot);
+    trails_add(&stage->trails, stage->world.snapshot);
     record_init(&process_event_record, &event);
     event.timestamp = NOW - 2;
     event.event_type = EVENT_EXIT;
@@ -292,7 +292,7 @@ static void test_the_whole_screen(void **state)
 static void test_own_cost_and_pressure_are_apart(void **state)
 {
     struct stage *stage = *state;
-    struct snapshot *snapshot = stage->world.frame.snapshot;
+    struct snapshot *snapshot = stage->world.snapshot;
 
     snapshot->daemon_cpu_percent = 0.1;
     snapshot->daemon_rss_mb = 19;
@@ -308,7 +308,7 @@ static void test_steps_of_processes_are_counted(void **state)
 {
     struct stage *stage = *state;
 
-    stage->world.frame.snapshot->active_sheets = 0;
+    stage->world.snapshot->active_sheets = 0;
     draw(stage, 24, 100);
     assert_true(shows(stage, "step 3"));
     assert_true(shows(stage, "Jobs 2  Steps 1"));
@@ -371,7 +371,7 @@ static void test_syscalls_of_a_process(void **state)
 {
     struct stage *stage = *state;
     struct tally shares[] = {{"read", 10}, {"write", 62}, {"futex", 28}};
-    struct process_metric *train = &stage->world.frame.snapshot->processes.items[2];
+    struct process_metric *train = &stage->world.snapshot->processes.items[2];
 
     train->syscall_time_pct = (struct tally_list){shares, ARRAY_SIZE(shares)};
     train->syscall_source = SYSCALLS_BPF;
@@ -435,7 +435,7 @@ static void test_gpus(void **state)
     gpus[1].power_w = 118.25;
     record_init(&gpu_metric_record, &gpus[2]); /* its driver does not answer */
     gpus[2].index = 12;
-    stage->world.frame.snapshot->gpus = (struct gpu_list){gpus, 3};
+    stage->world.snapshot->gpus = (struct gpu_list){gpus, 3};
     draw(stage, 30, 100);
     assert_true(shows(stage, "GPU0   [█████████▌········· 50.0% 2.0G/8.0G 61C]"));
     assert_true(shows(stage, "GPU1   ["));

@@ -273,7 +273,7 @@ static void test_following(void **state)
     press(stage, 't');
     assert_int_equal(selected_pid(stage), 112);
     /* It ends. */
-    struct process_list *processes = &stage->world.frame.snapshot->processes;
+    struct process_list *processes = &stage->world.snapshot->processes;
     processes->items[3] = processes->items[--processes->count];
     rebuild(stage);
     assert_false(stage->view.follows);
@@ -437,8 +437,8 @@ static void test_nothing_to_select(void **state)
 {
     struct stage *stage = *state;
 
-    stage->world.frame.snapshot->processes.count = 0;
-    stage->world.frame.snapshot->jobs.count = 0;
+    stage->world.snapshot->processes.count = 0;
+    stage->world.snapshot->jobs.count = 0;
     stage->world.frame.anomalies.count = 0;
     rebuild(stage);
     assert_null(view_selected(&stage->view, &stage->listing));

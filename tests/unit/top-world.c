@@ -27,6 +27,7 @@ void top_world_init(struct top_world *world)
     snapshot->active_sheets = 0;
     snapshot->conductor_uptime_seconds = 3725;
     snapshot->process_total = 0;
+    world->snapshot = snapshot;
     world->frame = (struct frame){.snapshot = snapshot, .boot_ns = 1000 * NS_PER_SEC};
 }
 
@@ -39,7 +40,7 @@ void top_world_done(struct top_world *world)
 static void *add(struct top_world *world, void *list, const struct record *record)
 {
     struct any_list *any = list;
-    char *items = arena_alloc(&world->frame.snapshot->arena, (any->count + 1) * record->size);
+    char *items = arena_alloc(&world->snapshot->arena, (any->count + 1) * record->size);
 
     if (!items)
         abort();
@@ -53,14 +54,14 @@ static void *add(struct top_world *world, void *list, const struct record *recor
 
 static const char *keep(struct top_world *world, const char *text)
 {
-    return text ? arena_strdup(&world->frame.snapshot->arena, text) : NULL;
+    return text ? arena_strdup(&world->snapshot->arena, text) : NULL;
 }
 
 struct process_metric *add_process(struct top_world *world, int64_t pid, int64_t ppid,
                                    const char *command, double cpu_percent, double rss_mb)
 {
     struct process_metric *process =
-        add(world, &world->frame.snapshot->processes, &process_metric_record);
+        add(world, &world->snapshot->processes, &process_metric_record);
 
     process->pid = pid;
     process->ppid = ppid;
@@ -73,7 +74,7 @@ struct process_metric *add_process(struct top_world *world, int64_t pid, int64_t
     process->start_time = NOW - 100;
     process->cpu_seconds = cpu_percent / 10;
     process->uid = 1000;
-    world->frame.snapshot->process_total++;
+    world->snapshot->process_total++;
     return process;
 }
 
@@ -91,13 +92,13 @@ struct process_metric *add_member(struct top_world *world, const char *job_id, i
 struct job_usage *add_job_usage(struct top_world *world, const char *job_id, double cpu_percent,
                                 double rss_mb)
 {
-    struct job_usage *job = add(world, &world->frame.snapshot->jobs, &job_usage_record);
+    struct job_usage *job = add(world, &world->snapshot->jobs, &job_usage_record);
 
     job->job_id = job->run_id = keep(world, job_id);
     job->cpu_percent = cpu_percent;
     job->rss_mb = job->unique_mb = rss_mb;
     job->cpu_seconds = 12.5;
-    world->frame.snapshot->running_jobs++;
+    world->snapshot->running_jobs++;
     return job;
 }
 
@@ -105,7 +106,7 @@ struct job_progress *add_progress(struct top_world *world, const char *job_id, i
                                   int64_t total)
 {
     struct job_progress *progress =
-        add(world, &world->frame.snapshot->job_progress, &job_progress_record);
+        add(world, &world->snapshot->job_progress, &job_progress_record);
 
     progress->job_id = progress->run_id = keep(world, job_id);
     progress->last_completed_sheet = completed;
@@ -134,7 +135,7 @@ void top_world_fill(struct top_world *world)
     add_job_usage(world, "nightly", 120, 500);
     add_job_usage(world, "backup", 5, 50);
     add_progress(world, "nightly", 2, 5);
-    world->frame.snapshot->active_sheets = 1;
+    world->snapshot->active_sheets = 1;
     add_member(world, "nightly", INT_UNKNOWN, 100, 1, "conductor.py", 0, 20);
     add_member(world, "nightly", 3, 110, 100, "sh -c train", 0, 2);
     add_member(world, "nightly", 3, 111, 110, "python3 train.py", 119, 450);
@@ -148,9 +149,9 @@ void top_world_fill(struct top_world *world)
 
 void top_world_crowd(struct top_world *world, size_t count)
 {
-    struct process_list *processes = &world->frame.snapshot->processes;
+    struct process_list *processes = &world->snapshot->processes;
     struct process_metric *items =
-        arena_alloc(&world->frame.snapshot->arena, (processes->count + count) * sizeof(*items));
+        arena_alloc(&world->snapshot->arena, (processes->count + count) * sizeof(*items));
 
     if (!items)
         abort();

@@ -5,6 +5,7 @@
 #include "top/listing.h"
 
 struct top_world {
+    struct snapshot *snapshot; /* that of the frame, which the tests change */
     struct frame frame;
 };
 

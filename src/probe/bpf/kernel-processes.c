@@ -155,7 +155,8 @@ static void drop_gone(struct kernel_processes *processes)
 }
 
 static int set_command(const struct kernel_processes *processes, struct known_process *known,
-                       const struct process_record *record, struct process_reading *reading)
+                       const struct process_record *record, const struct redaction *redaction,
+                       struct process_reading *reading)
 {
     const struct process_title title = {
         .pid = record->pid,
@@ -169,8 +170,7 @@ static int set_command(const struct kernel_processes *processes, struct known_pr
 
     if (process_command_is_stale(&known->command, &title))
         r = process_command_refresh(&known->command, processes->root_fd, &title);
-    reading->command = known->command.text;
-    return r;
+    return r < 0 ? r : process_command_show(&known->command, redaction, &reading->command);
 }
 
 /* ---- readings ---- */
@@ -203,7 +203,7 @@ static int add_record(struct kernel_probe *probe, const struct process_record *r
     fill_reading(probe, record, reading);
     if (depth && depth(context, reading) == PROBE_SKIP)
         return 0;
-    r = set_command(processes, known, record, reading);
+    r = set_command(processes, known, record, out->redaction, reading);
     if (r == 0)
         out->count++;
     return r;
