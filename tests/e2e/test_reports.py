@@ -642,11 +642,11 @@ class Secrets(StoredTestCase):
     def test_output_of_own_samples(self):
         process = self.start("sh", "-c", "echo ready; read x", "sh", "--password=geheim")
         process.stdout.readline()
-        for words in (["ps", "--all"], ["ps", "--all", "--json"], ["top", "--json", "--limit", "2"]):
-            with self.subTest(words=words):
-                shown = self.text(*words)
+        for verb in (["ps", "--all"], ["ps", "--all", "--json"], ["top", "--json", "--limit", "2"]):
+            with self.subTest(verb=verb):
+                shown = self.text(*verb)
                 self.assertNotIn("geheim", shown)
-                if "--json" in words: # a table may cut it
+                if "--json" in verb: # a table may cut it
                     self.assertIn("--password=***", shown)
 
 

@@ -103,6 +103,7 @@ static char run_id[UUID_TEXT_SIZE];
 static char notice[256];
 static char program[] = "true";
 static char *const argv[] = {program, NULL};
+static const struct config config; /* nothing is redacted */
 static struct job_run_options options;
 static struct run_storage *storage;
 static struct run_storage_end end;
@@ -127,6 +128,7 @@ static int set_up(void **state)
     assert_int_equal(uuid_make(clock_real_ns(), run_id), 0);
     options = (struct job_run_options){
         .argv = argv,
+        .config = &config,
         .run_id = run_id,
         .job_id = "job",
         .sheet_num = INT_UNKNOWN,

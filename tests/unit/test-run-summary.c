@@ -14,7 +14,9 @@
 
 static char make_word[] = "make", all_word[] = "all";
 static char *const argv[] = {make_word, all_word, NULL};
+static const struct config config; /* nothing is redacted */
 static const struct job_run_options options = {.argv = argv,
+                                               .config = &config,
                                                .run_id = RUN_ID,
                                                .job_id = "build",
                                                .job_type = "build",
@@ -174,6 +176,7 @@ static void test_sums_of_a_single_process_are_its_own(void **state _unused_)
 {
     facts.processes = 1;
     usage.peak_total_bytes = 80 * MB; /* sampled before its peak */
+    usage.peak_processes = 1;
     make();
     assert_memory(100, 100, 100);
     assert_int_equal(summary.profile.peak_processes, 1);
