@@ -287,9 +287,9 @@ class Conductor:
 def headline(job):
     """One line of a job's report, without unknown figures."""
     profile = job["profile"]
-    figures = [("wall", profile["wall_seconds"], "s"), ("CPU", profile["total_cpu_seconds"], "s"),
+    figures = [("wall", profile["wall_seconds"], "s"), ("CPU", profile["cpu_seconds"], "s"),
                ("peak", profile["peak_rss_mb"], "MB"),
-               ("processes", profile["process_spawn_count"], "")]
+               ("processes", profile["processes"], "")]
     known = [f"{name} {value:g} {unit}".rstrip() for name, value, unit in figures
              if value is not None]
     why = f" ({job['cause']})" if job["cause"] else ""
