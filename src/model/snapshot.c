@@ -1,6 +1,7 @@
 #include "model/snapshot.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/macros.h"
@@ -147,14 +148,25 @@ static const struct field snapshot_fields[] = {
 };
 const struct record snapshot_record = RECORD_OF(struct snapshot, "SystemSnapshot", snapshot_fields);
 
+/* The count is beside the snapshot, so that a copy of the struct does not read it. */
+struct shared_snapshot {
+    struct snapshot snapshot; /* first: both have the same address */
+    atomic_uint references;
+};
+
+static struct shared_snapshot *shared_of(const struct snapshot *snapshot)
+{
+    return (struct shared_snapshot *)(uintptr_t)snapshot;
+}
+
 struct snapshot *snapshot_new(void)
 {
-    struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
-    if (!snapshot)
+    struct shared_snapshot *shared = calloc(1, sizeof(*shared));
+    if (!shared)
         return NULL;
-    record_init(&snapshot_record, snapshot);
-    atomic_init(&snapshot->references, 1);
-    return snapshot;
+    record_init(&snapshot_record, &shared->snapshot);
+    atomic_init(&shared->references, 1);
+    return &shared->snapshot;
 }
 
 void snapshot_free(struct snapshot *snapshot)
@@ -162,18 +174,12 @@ void snapshot_free(struct snapshot *snapshot)
     if (!snapshot)
         return;
     arena_done(&snapshot->arena);
-    free(snapshot);
-}
-
-/* The content never changes; the reference count does. */
-static struct snapshot *counted(const struct snapshot *snapshot)
-{
-    return (struct snapshot *)(uintptr_t)snapshot;
+    free(shared_of(snapshot));
 }
 
 const struct snapshot *snapshot_ref(const struct snapshot *snapshot)
 {
-    atomic_fetch_add_explicit(&counted(snapshot)->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shared_of(snapshot)->references, 1, memory_order_relaxed);
     return snapshot;
 }
 
@@ -181,8 +187,8 @@ const struct snapshot *snapshot_ref(const struct snapshot *snapshot)
 void snapshot_unref(const struct snapshot *snapshot)
 {
     if (snapshot &&
-        atomic_fetch_sub_explicit(&counted(snapshot)->references, 1, memory_order_acq_rel) == 1)
-        snapshot_free(counted(snapshot));
+        atomic_fetch_sub_explicit(&shared_of(snapshot)->references, 1, memory_order_acq_rel) == 1)
+        snapshot_free(&shared_of(snapshot)->snapshot);
 }
 
 void snapshot_unrefp(const struct snapshot **snapshot)

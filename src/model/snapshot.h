@@ -4,8 +4,6 @@
  * never changes again, so threads share it by references. */
 #pragma once
 
-#include <stdatomic.h>
-
 #include "model/process.h"
 
 struct gpu_metric {
@@ -100,7 +98,6 @@ struct snapshot {
     double resolution_seconds;
 
     struct arena arena; /* owns every text and list above */
-    atomic_uint references;
 };
 
 extern const struct record gpu_metric_record;

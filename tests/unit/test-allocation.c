@@ -24,11 +24,16 @@ static enum probe_depth deeply(void *context _unused_, const struct process_read
     return PROBE_EXTRAS;
 }
 
+/* They hide what follows `-j4` and `-c` in the fixture. */
+static const char *word_items[] = {"j", "c"};
+static const struct text_list words = {word_items, ARRAY_SIZE(word_items)};
+
 static int snapshot_of_fixture(struct registry *registry, struct snapshot **ret)
 {
     const struct collector_options options = {.proc_root = FIXTURES "/proc-basic",
                                               .cgroup_root = FIXTURES "/cgroup-v2",
-                                              .registry = registry};
+                                              .registry = registry,
+                                              .redact = &words};
     const struct collect_request request = {.depth = deeply};
     _cleanup_(collector_freep) struct collector *collector = NULL;
     _cleanup_(snapshot_freep) struct snapshot *first = NULL;

@@ -37,12 +37,15 @@ static int set_up_parser(void **state _unused_)
 
 static const char stream[] =
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"job.start\",\"params\":{\"job_id\":\"build\","
-    "\"command\":\"make\",\"pid\":5,\"unique\":true,\"started_at\":1.5}}\n"
+    "\"command\":\"make token=x password=abcdef\",\"pid\":5,\"unique\":true,\"started_at\":1.5}}\n"
     "[{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"daemon.monitor.stream\",\"params\":{"
     "\"events\":"
     "[\"sheet.*\",\"*\"]}},{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"job.strat\"},7]\n"
     "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"job.finish\",\"params\":{\"job_id\":\"a\","
     "\"outcome\":\"sucess\"}}\n"
+    "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"job.finish\",\"params\":{\"job_id\":\"a\","
+    "\"outcome\":\"failure\",\"cause\":\"token=abcdef\",\"chain\":[{\"timestamp\":1,\"pid\":2,"
+    "\"event_type\":\"exit\",\"command\":\"login token=abcdef\"}]}}\n"
     "[]\n"
     "{\"jsonrpc\":\n"
     "[[[[[[[[[[[[[[[[[[[[\n";
