@@ -42,7 +42,9 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     /* If events are missing, the store has counted those of the caller, too. */
     if (!int_is_known(profile->processes) && !run->has_unstored_events) {
         profile->processes = (int64_t)run->processes;
-        profile->exactness.processes = saw_all ? EXACT : LOWER_BOUND;
+        if (usage) /* includes the processes of runs in it */
+            profile->processes = MAX(profile->processes, usage->peak_processes);
+        profile->exactness.processes = saw_all && !run->has_had_inner ? EXACT : LOWER_BOUND;
     }
     if (!usage)
         return;
@@ -60,6 +62,8 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     if (!int_is_known(profile->peak_processes) && int_is_known(usage->peak_processes)) {
         profile->peak_processes = usage->peak_processes;
         profile->exactness.peak_processes = SAMPLED;
+        if (int_is_known(profile->processes))
+            profile->peak_processes = MIN(profile->peak_processes, profile->processes);
     }
 }
 

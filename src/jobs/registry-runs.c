@@ -7,6 +7,16 @@
 #include "jobs/registry-state.h"
 #include "model/field.h"
 
+/* `parent` may be NULL. */
+static void join_parent(struct run_entry *entry, struct run *parent)
+{
+    entry->run.parent = parent;
+    if (!parent)
+        return;
+    parent->has_had_inner = true;
+    LIST_INSERT_HEAD(&entry_of(parent)->inner, entry, siblings);
+}
+
 int registry_add_run(struct registry *registry, const struct run_options *options, struct run **ret)
 {
     _cleanup_free_ struct run_entry *entry = calloc(1, sizeof(*entry));
@@ -18,7 +28,6 @@ int registry_add_run(struct registry *registry, const struct run_options *option
     snprintf(run->job_id, sizeof(run->job_id), "%s", options->job_id);
     run->uid = options->uid;
     run->origin = options->origin;
-    run->parent = options->parent;
     run->tag = ++registry->last_tag;
     run->total_sheets = run->last_completed_sheet = run->current_sheet = INT_UNKNOWN;
     entry->sheet_num = INT_UNKNOWN;
@@ -27,8 +36,7 @@ int registry_add_run(struct registry *registry, const struct run_options *option
     int r = run_index_add(&registry->runs, entry);
     if (r < 0)
         return r;
-    if (run->parent)
-        LIST_INSERT_HEAD(&entry_of(run->parent)->inner, entry, siblings);
+    join_parent(entry, options->parent);
     *ret = &TAKE_PTR(entry)->run;
     return 0;
 }
@@ -39,8 +47,7 @@ void registry_set_parent(struct run *run, struct run *parent)
 
     if (run->parent)
         LIST_REMOVE(entry, siblings);
-    run->parent = parent;
-    LIST_INSERT_HEAD(&entry_of(parent)->inner, entry, siblings);
+    join_parent(entry, parent);
 }
 
 void registry_end_run(struct registry *registry, struct run *run)
@@ -49,9 +56,7 @@ void registry_end_run(struct registry *registry, struct run *run)
 
     while ((inner = LIST_FIRST(&entry->inner))) {
         LIST_REMOVE(inner, siblings);
-        inner->run.parent = run->parent;
-        if (run->parent)
-            LIST_INSERT_HEAD(&entry_of(run->parent)->inner, inner, siblings);
+        join_parent(inner, run->parent);
     }
     if (run->parent)
         LIST_REMOVE(entry, siblings);

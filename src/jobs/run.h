@@ -32,7 +32,8 @@ struct run {
     uint32_t tag; /* unique number of the run in the kernel collector; never reused */
     enum run_origin origin;
     struct run *parent; /* the run that it was started in, kept by the registry; NULL: none */
-    uint64_t processes; /* number of processes so far */
+    uint64_t processes; /* number of processes so far, without those of runs in it */
+    bool has_had_inner; /* runs were started in it */
     size_t members;     /* number of present processes */
     size_t living;      /* of these, the number that were not zombies at the last reading */
 
