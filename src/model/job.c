@@ -24,14 +24,11 @@ static const char *const exactness_names[] = {
 };
 
 static const struct field run_exactness_fields[] = {
-#define FIELD(member)                                                                              \
-    FIELD_OF(struct run_exactness, member, FIELD_ENUM, .names = exactness_names,                   \
-             .name_count = ARRAY_SIZE(exactness_names),                                            \
-             .meaning = "exact, sampled or lower_bound")
-    FIELD(cpu_seconds), FIELD(user_seconds),   FIELD(system_seconds),
-    FIELD(peak_rss_mb), FIELD(peak_total_mb),  FIELD(peak_unique_mb),
-    FIELD(processes),   FIELD(peak_processes), FIELD(syscall_hotspots),
-#undef FIELD
+#define FIGURE(kind, name, mark, ...)                                                              \
+    FIGURE_##mark(FIELD_OF(struct run_exactness, name, FIELD_ENUM, .names = exactness_names,       \
+                           .name_count = ARRAY_SIZE(exactness_names),                              \
+                           .meaning = "exact, sampled or lower_bound"), )
+#include "model/run-figures.h"
 };
 static const struct record run_exactness_record =
     RECORD_OF(struct run_exactness, "RunExactness", run_exactness_fields);
@@ -50,78 +47,19 @@ static const struct record sheet_metric_record =
     RECORD_OF(struct sheet_metric, "SheetMetric", sheet_metric_fields);
 
 static const struct field job_profile_fields[] = {
-#define FIELD(member, type, ...)    FIELD_OF(struct job_profile, member, type, __VA_ARGS__)
-#define REPORTED(member, type, ...) FIELD(member, type, .is_reported = true, __VA_ARGS__)
-/* The smallest differences that matter: 1 MB, one tick of the CPU clock, one process. */
-#define MB(member, ...)                                                                            \
-    REPORTED(member, FIELD_REAL, .unit = UNIT_MB, .resolution = 0.001, __VA_ARGS__)
-#define SECONDS(member, ...)                                                                       \
-    REPORTED(member, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.000001, __VA_ARGS__)
-#define COUNT(member, ...) FIELD(member, FIELD_INT, .unit = UNIT_COUNT, __VA_ARGS__)
+#define FIELD(member, type, ...)      FIELD_OF(struct job_profile, member, type, __VA_ARGS__)
+#define FIGURE(kind, name, mark, ...) FIELD(name, FIELD_##kind, __VA_ARGS__),
+#define IN_MB                         .unit = UNIT_MB, .resolution = 0.001
+#define IN_SECONDS                    .unit = UNIT_SECONDS, .resolution = 0.000001
+#define A_COUNT                       .unit = UNIT_COUNT
+#define REPORTED                      .is_reported = true
+#define LIVE                          .is_live = true
     FIELD(job_id, FIELD_TEXT, .meaning = "the job"),
-    MB(peak_rss_mb, .is_live = true, .label = LARGEST_PROCESS, .min_difference = 1,
-       .meaning = "peak RSS of the largest process"),
-    MB(peak_total_mb, .is_live = true, .label = ALL_PROCESSES,
-       .meaning = "largest sum of the RSS of all processes; shared pages count in each"),
-    MB(peak_unique_mb, .is_live = true, .label = WITHOUT_SHARED_PAGES, .min_difference = 1,
-       .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once"),
-    SECONDS(cpu_seconds, .is_live = true, .label = "CPU", .min_difference = 0.01,
-            .alias = "total_cpu_seconds", .meaning = "CPU time of all processes"),
-    SECONDS(user_seconds, .label = "user", .meaning = "CPU time in user mode"),
-    SECONDS(system_seconds, .label = "system", .meaning = "CPU time in the kernel"),
-    REPORTED(max_cpu_pct, FIELD_REAL, .is_live = true, .unit = UNIT_PERCENT, .resolution = 0.01,
-             .label = "peak CPU", .meaning = "highest CPU use in one interval"),
-    SECONDS(wall_seconds, .label = "wall", .min_difference = 0.01, .meaning = "wall time"),
-    COUNT(processes, .is_live = true, .is_reported = true, .label = "processes",
-          .min_difference = 1, .alias = "process_spawn_count",
-          .meaning = "number of processes started"),
-    COUNT(peak_processes, .is_live = true, .is_reported = true, .label = "at one time",
-          .meaning = "largest number of processes at one time"),
-    COUNT(unique_pid_count, .is_live = true, .exactness = "processes",
-          .meaning = "number of process ids that were seen"),
-    COUNT(exit_count, .is_live = true, .meaning = "processes that ended"),
-    COUNT(failed_exit_count, .is_live = true, .label = "failed", .exactness = "processes",
-          .meaning = "processes that exited with a nonzero status"),
-    COUNT(kill_count, .is_live = true, .label = "killed", .exactness = "processes",
-          .meaning = "processes killed by a signal"),
-    COUNT(oom_count, .is_live = true, .label = "OOM kills",
-          .meaning = "processes killed by the kernel because memory ran out"),
-    COUNT(signal_count, .is_live = true, .label = "signals",
-          .meaning = "signals that ended no process"),
-    COUNT(zombie_count, .is_live = true, .label = "zombies",
-          .meaning = "largest number of processes at one time that were zombies in two "
-                     "consecutive samples"),
-    COUNT(left_running_count, .is_reported = true, .alias = "left_running",
-          .meaning = "number of processes that outlived the command"),
-    /* I/O after the last sample of a process is not counted. */
-    FIELD(read_bytes, FIELD_INT, .is_live = true, .unit = UNIT_BYTES, .label = "read",
-          .is_low = true, .min_difference = BYTES_PER_MB, .meaning = "bytes read from storage"),
-    FIELD(write_bytes, FIELD_INT, .is_live = true, .unit = UNIT_BYTES, .label = "written",
-          .is_low = true, .min_difference = BYTES_PER_MB, .meaning = "bytes written to storage"),
-    REPORTED(gap_seconds, FIELD_REAL, .unit = UNIT_SECONDS, .resolution = 0.001, .label = "gaps",
-             .meaning = "time within the run that no sample covers: stops, suspends"),
-    COUNT(num_samples, .is_live = true, .is_reported = true, .label = "samples",
-          .meaning = "number of samples"),
-    REPORTED(collector, FIELD_TEXT, .meaning = "collector: bpf or procfs"),
-    REPORTED(syscall_hotspots, FIELD_TALLY, .unit = UNIT_PERCENT, .resolution = 0.01,
-             .meaning = "shares of the time in system calls, by name, including calls that only "
-                        "wait, which text output omits"),
-    REPORTED(syscall_counts, FIELD_TALLY, .unit = UNIT_COUNT,
-             .meaning = "number of system calls, by name"),
-    REPORTED(syscall_seconds, FIELD_TALLY, .unit = UNIT_SECONDS, .resolution = 0.000001,
-             .meaning = "wall time in system calls, summed over all threads, by name"),
-    REPORTED(syscall_errors, FIELD_TALLY, .unit = UNIT_COUNT,
-             .meaning = "number of failed system calls, by name"),
-    REPORTED(syscall_source, FIELD_ENUM, .names = syscall_source_names,
-             .name_count = SYSCALL_SOURCE_COUNT, .meaning = "source of the system call figures"),
+#include "model/run-figures.h"
     FIELD(sheet_metrics, FIELD_KEYED, .record = &sheet_metric_record,
           .meaning = "figures by step number"),
-    REPORTED(exactness, FIELD_RECORD, .record = &run_exactness_record,
-             .meaning = "exactness of each figure"),
-#undef COUNT
-#undef SECONDS
-#undef MB
-#undef REPORTED
+    FIELD(exactness, FIELD_RECORD, .record = &run_exactness_record, REPORTED,
+          .meaning = "exactness of each figure"),
 #undef FIELD
 };
 const struct record job_profile_record =

@@ -32,16 +32,12 @@ enum exactness {
     LOWER_BOUND, /* data is missing, or may be */
 };
 
+/* Of the marked figures: each member is an enum exactness. */
 struct run_exactness {
-    int cpu_seconds; /* enum exactness, all of them */
-    int user_seconds;
-    int system_seconds;
-    int peak_rss_mb;
-    int peak_total_mb;
-    int peak_unique_mb;
-    int processes;
-    int peak_processes;
-    int syscall_hotspots; /* and the counts */
+#define FIGURE(kind, name, mark, ...) FIGURE_##mark(int name;)
+#define FIGURE_MARKED(...)            __VA_ARGS__
+#define FIGURE_UNMARKED(...)
+#include "model/run-figures.h"
 };
 
 /* Figures of one step within a run's profile. */
@@ -58,39 +54,16 @@ struct sheet_metric_list LIST(struct sheet_metric);
 #define ALL_PROCESSES        "all processes"        /* peak_total_mb */
 #define WITHOUT_SHARED_PAGES "without shared pages" /* peak_unique_mb */
 
-/* The figures of a run, in the order in which they are shown. This struct and its field table are
- * the only list of them: JSON, RPC, SQLite and reports derive from it. */
+/* The figures of a run: see run-figures.h. */
 struct job_profile {
     const char *job_id;
-    double peak_rss_mb;
-    double peak_total_mb;
-    double peak_unique_mb;
-    double cpu_seconds;
-    double user_seconds;
-    double system_seconds;
-    double max_cpu_pct;
-    double wall_seconds;
-    int64_t processes;
-    int64_t peak_processes;
-    int64_t unique_pid_count;
-    int64_t exit_count;
-    int64_t failed_exit_count;
-    int64_t kill_count;
-    int64_t oom_count;
-    int64_t signal_count;
-    int64_t zombie_count;
-    int64_t left_running_count;
-    int64_t read_bytes;
-    int64_t write_bytes;
-    double gap_seconds;
-    int64_t num_samples;
-    const char *collector;
-    struct tally_list syscall_hotspots;
-    struct tally_list syscall_counts;
-    struct tally_list syscall_seconds;
-    struct tally_list syscall_errors;
-    int syscall_source; /* enum syscall_source; time shares of different sources are not comparable
-                         */
+#define FIGURE(kind, name, ...) FIGURE_##kind name;
+#define FIGURE_REAL             double
+#define FIGURE_INT              int64_t
+#define FIGURE_TEXT             const char *
+#define FIGURE_ENUM             int
+#define FIGURE_TALLY            struct tally_list
+#include "model/run-figures.h"
     struct sheet_metric_list sheet_metrics;
     struct run_exactness exactness;
 };
