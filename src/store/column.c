@@ -109,7 +109,9 @@ void column_declare(const struct column *column, struct text *sql)
 
 void column_express(const struct column *column, const char *alias, struct text *sql)
 {
-    if (column->form == COLUMN_STEPS && column->field->type == FIELD_CHAR)
+    if (column->is_absent)
+        text_append_string(sql, "NULL");
+    else if (column->form == COLUMN_STEPS && column->field->type == FIELD_CHAR)
         text_printf(sql, "CASE WHEN %s.\"%s\" IS NOT NULL THEN char(%s.\"%s\") END", alias,
                     column->name, alias, column->name);
     else if (column->form == COLUMN_STEPS && column->steps_per_unit != 0)
@@ -120,7 +122,9 @@ void column_express(const struct column *column, const char *alias, struct text 
 
 void column_select(const struct column *column, const char *alias, struct text *sql)
 {
-    if (column->form == COLUMN_SHARED)
+    if (column->is_absent)
+        text_append_string(sql, "NULL");
+    else if (column->form == COLUMN_SHARED)
         text_printf(sql, "(SELECT value FROM text WHERE text.id = %s.\"%s\")", alias, column->name);
     else
         text_printf(sql, "%s.\"%s\"", alias, column->name);

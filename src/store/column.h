@@ -26,6 +26,7 @@ struct column {
     size_t offset; /* of the value in the object */
     enum column_form form;
     double steps_per_unit; /* 0: numbers are stored unchanged */
+    bool is_absent;        /* this database, of an older version, does not have it: NULL */
 };
 
 /* The widest table is `jobs`. */

@@ -89,7 +89,10 @@ void schema_init(struct schema *schema)
 
 void column_name(const struct column *column, const char *alias, struct text *sql)
 {
-    text_printf(sql, "%s\"%s\"", alias, column->name);
+    if (column->is_absent)
+        text_append_string(sql, "NULL");
+    else
+        text_printf(sql, "%s\"%s\"", alias, column->name);
 }
 
 /* A field that has two names is found under both. */
@@ -351,6 +354,20 @@ static int has_column(struct database *database, const char *table, const char *
     if (code == SQLITE_OK)
         return 1;
     return code == SQLITE_ERROR ? 0 : database_fail(database, code, "cannot read the tables of");
+}
+
+int schema_find_absent(struct schema *schema, struct database *database)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+        struct columns *columns = (struct columns *)((char *)schema + tables[i].columns);
+        for (size_t k = 0; k < columns->count && r >= 0; k++) {
+            r = has_column(database, tables[i].name, columns->items[k].name);
+            columns->items[k].is_absent = r == 0;
+        }
+    }
+    return MIN(r, 0);
 }
 
 /* Adds the columns of fields that are new in the field tables. */

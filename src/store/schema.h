@@ -8,6 +8,8 @@
 #define SCHEMA_APPLICATION_ID 0x736f6e64 /* "sond" */
 /* Raised with every change of the tables or views; schema.c has the migration to each version. */
 #define SCHEMA_VERSION 5
+/* That of sonde 0.1.0: readers read databases from it on. */
+#define SCHEMA_VERSION_FIRST 4
 
 /* `last_tick` of a living process. SQLite stores it in 6 bytes. */
 #define TICK_OPEN      INT64_C(1000000000000)
@@ -64,6 +66,10 @@ const struct columns *schema_columns(const struct schema *schema, const struct s
 /* Creates the tables in an empty database, or migrates those of an older version, in one
  * transaction. Returns 0, -EPROTONOSUPPORT (a newer version) or another negative errno. */
 int schema_migrate(const struct schema *schema, struct database *database);
+
+/* Marks the columns that a database of an older version does not have: they are read as NULL.
+ * Returns 0 or a negative errno. */
+int schema_find_absent(struct schema *schema, struct database *database);
 
 /* Append the SQL that creates the tables and the views. */
 void schema_write_tables(const struct schema *schema, struct text *sql);

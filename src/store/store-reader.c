@@ -27,7 +27,6 @@ struct store_reader {
 
 /* ---- opening ---- */
 
-/* Returns 0, 1 (of an older version) or a negative errno. */
 static int check_version(struct store_reader *reader)
 {
     int64_t version = 0, tables = 0;
@@ -45,35 +44,13 @@ static int check_version(struct store_reader *reader)
                                   "'%s' was made by a newer version of sonde; use that version, or"
                                   " another file",
                                   reader->database.path);
-    return 1;
-}
-
-/* Migrates a database of an older version. */
-static int migrate(const struct store_reader *reader, const char *path, struct store_error *error)
-{
-    struct database database = {0};
-
-    int r = database_open(path, DATABASE_WRITE, &database);
-    if (r == 0)
-        r = schema_migrate(&reader->schema, &database);
-    *error = database.error;
-    database_close(&database);
-    return r;
-}
-
-/* Opens a database of an older version after its migration. */
-static int open_migrated(struct store_reader *reader, const char *path)
-{
-    struct store_error error;
-
-    database_close(&reader->database);
-    reader->database = (struct database){0};
-    if (migrate(reader, path, &error) < 0)
+    if (version < SCHEMA_VERSION_FIRST)
         return database_fail_with(&reader->database, -EPROTONOSUPPORT,
-                                  "'%s' was made by an older version of sonde and cannot be"
-                                  " migrated: %s",
-                                  path, error.text);
-    return database_open(path, DATABASE_READ, &reader->database);
+                                  "'%s' was made by an older version of sonde; the next `sonde run`"
+                                  " migrates it",
+                                  reader->database.path);
+    /* Only writers migrate: the reader may not write the file, and an older sonde may use it. */
+    return schema_find_absent(&reader->schema, &reader->database);
 }
 
 static int open_reader(struct store_reader *reader, const char *wanted_path)
@@ -94,7 +71,7 @@ static int open_reader(struct store_reader *reader, const char *wanted_path)
     r = database_open(path, DATABASE_READ, &reader->database);
     if (r == 0)
         r = check_version(reader);
-    return r <= 0 ? r : open_migrated(reader, path);
+    return r;
 }
 
 int store_reader_open(const char *path, struct store_reader **ret, struct store_error *error)

@@ -135,6 +135,8 @@ void written_elsewhere(struct written *written, struct world *world, pid_t pid);
     "ALTER TABLE jobs DROP COLUMN cpu_seconds;"                                                    \
     "ALTER TABLE jobs DROP COLUMN processes;"                                                      \
     "ALTER TABLE jobs DROP COLUMN left_running_count;"                                             \
+    "ALTER TABLE jobs DROP COLUMN peak_processes;"                                                 \
+    "ALTER TABLE jobs DROP COLUMN exactness_peak_processes;"                                       \
     "PRAGMA user_version = 4;"
 
 /* ---- comparison ---- */
