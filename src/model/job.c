@@ -330,6 +330,40 @@ double job_duration_seconds(const struct job *job)
                                                     : job->ended_at - job->started_at;
 }
 
+static bool count(int64_t *value, bool is_one_more)
+{
+    bool is_changed = is_one_more || !int_is_known(*value);
+
+    if (!int_is_known(*value))
+        *value = 0;
+    *value += is_one_more && *value < INT64_MAX; /* a stored count may be damaged */
+    return is_changed;
+}
+
+unsigned job_profile_add_event(struct job_profile *profile, const struct process_event *event)
+{
+    bool is_kill = event->event_type == EVENT_KILL;
+    bool is_failure =
+        event->event_type == EVENT_EXIT && int_is_known(event->exit_code) && event->exit_code != 0;
+    bool is_problem = false;
+
+    if (event->is_step)
+        return 0;
+    switch (event->event_type) {
+    case EVENT_SPAWN: count(&profile->processes, true); return COUNTED_PROCESS;
+    case EVENT_SIGNAL: count(&profile->signal_count, true); return COUNTED_PROBLEM;
+    case EVENT_OOM: count(&profile->oom_count, true); return COUNTED_PROBLEM;
+    case EVENT_EXIT:
+    case EVENT_KILL:
+        /* A source of exits also reports kills: without any, the count is 0, not unknown. */
+        count(&profile->exit_count, true);
+        is_problem |= count(&profile->kill_count, is_kill);
+        is_problem |= count(&profile->failed_exit_count, is_failure);
+        return COUNTED_PROCESS | (is_problem ? COUNTED_PROBLEM : 0);
+    default: return 0;
+    }
+}
+
 void job_profile_set_syscalls(struct job_profile *profile, const struct run_syscalls *syscalls)
 {
     profile->syscall_hotspots = syscalls->hotspots;

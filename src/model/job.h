@@ -81,6 +81,15 @@ struct run_syscalls {
 /* Returns the enum exactness of a figure of the profile; -ENOENT if the profile states none. */
 int job_profile_exactness(const struct job_profile *profile, const struct field *figure);
 
+enum {
+    COUNTED_PROCESS = 1, /* the start or end of a process */
+    COUNTED_PROBLEM = 2, /* a signal, kill, OOM kill or failed exit, or the first end */
+};
+
+/* Adds an event of the run to the counts of the profile. Returns the COUNTED_… that it is; 0: it is
+ * not counted. */
+unsigned job_profile_add_event(struct job_profile *profile, const struct process_event *event);
+
 void job_profile_set_syscalls(struct job_profile *profile, const struct run_syscalls *syscalls);
 
 /* One run of a job. */

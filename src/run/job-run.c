@@ -248,6 +248,8 @@ static void on_tick(void *context, struct tick_box *box)
     for (size_t i = 0; i < gaps->count; i++)
         if (gaps->items[i].kind == GAP_MISSED_TICKS || gaps->items[i].kind == GAP_SUSPEND)
             runner->facts.gap_seconds += gaps->items[i].seconds;
+    for (size_t i = 0; i < box->tick.events.count; i++)
+        job_profile_add_event(&runner->facts.counted, &box->tick.events.items[i]);
     for (size_t i = 0; i < box->tick.anomalies.count; i++)
         run_facts_add_anomaly(&runner->facts, &box->tick.anomalies.items[i]);
     if (box->tick.snapshot && box->tick.snapshot->jobs.count)
@@ -631,6 +633,7 @@ int job_run(const struct job_run_options *options, struct job_run_result *ret, i
                                 .facts = {.max_cpu_pct = REAL_UNKNOWN, .collector = "procfs"}};
 
     *ret = (struct job_run_result){0};
+    record_init(&job_profile_record, &runner.facts.counted);
     int r = register_run(&runner);
     if (r == 0)
         r = open_kernel(&runner, &ret->refusal);

@@ -267,6 +267,10 @@ static void fill_processes(const struct run_facts *facts, struct job_profile *pr
     else
         profile->exactness.peak_processes = is_sampled ? SAMPLED : LOWER_BOUND;
     profile->unique_pid_count = profile->processes; /* reused pids are rare */
+    profile->failed_exit_count = facts->counted.failed_exit_count;
+    profile->kill_count = facts->counted.kill_count;
+    profile->oom_count = facts->counted.oom_count;
+    profile->signal_count = facts->counted.signal_count;
 }
 
 static void fill_profile(const struct run_facts *facts, struct job_profile *profile)

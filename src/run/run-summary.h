@@ -37,6 +37,8 @@ struct run_facts {
     const char *collector;        /* the last one in use */
     struct run_syscalls syscalls; /* lists are borrowed */
 
+    struct job_profile counted; /* the counts of its events */
+
     const struct run_usage *usage;   /* NULL: nothing was sampled */
     const struct registry *registry; /* its members are still running */
     const struct snapshot *latest;   /* after the end of the command; NULL: none */

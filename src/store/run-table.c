@@ -481,25 +481,10 @@ void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
 
 void run_table_add_event(struct run_row *run, const struct process_event *event)
 {
-    struct job_profile *profile = &run->job.profile;
-    bool is_failed =
-        event->event_type == EVENT_EXIT && int_is_known(event->exit_code) && event->exit_code != 0;
+    unsigned counted = run->has_ended ? 0 : job_profile_add_event(&run->job.profile, event);
 
-    if (run->has_ended || event->is_step)
-        return;
-    switch (event->event_type) {
-    case EVENT_SPAWN: add_int(&profile->processes, 1, &run->has_grown); break;
-    case EVENT_SIGNAL: add_int(&profile->signal_count, 1, &run->is_changed); break;
-    case EVENT_OOM: add_int(&profile->oom_count, 1, &run->is_changed); break;
-    case EVENT_EXIT:
-    case EVENT_KILL:
-        /* A source of exits also reports kills: without any, the count is 0, not unknown. */
-        add_int(&profile->exit_count, 1, &run->has_grown);
-        add_int(&profile->kill_count, event->event_type == EVENT_KILL, &run->is_changed);
-        add_int(&profile->failed_exit_count, is_failed, &run->is_changed);
-        break;
-    default: break;
-    }
+    run->has_grown |= (counted & COUNTED_PROCESS) != 0;
+    run->is_changed |= (counted & COUNTED_PROBLEM) != 0;
 }
 
 static int update_sheet(struct run_table *table, const struct run_row *run, struct sheet_row *row)

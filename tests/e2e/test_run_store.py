@@ -107,6 +107,7 @@ class Outcome(Storing):
                 "peak_unique_mb": "peak_unique_mb", "total_cpu_seconds": "cpu_seconds",
                 "user_seconds": "user_seconds", "system_seconds": "system_seconds",
                 "wall_seconds": "wall_seconds", "process_spawn_count": "processes",
+                "failed_exit_count": "failed_exit_count", "kill_count": "kill_count",
                 "peak_processes": "peak_processes", "left_running_count": "left_running_count",
                 "num_samples": "num_samples", "gap_seconds": "gap_seconds"}
         for column, field in same.items():

@@ -49,6 +49,7 @@ static int set_up(void **state _unused_)
                                .registry = registry,
                                .latest = latest,
                                .oom_kills = INT_UNKNOWN};
+    record_init(&job_profile_record, &facts.counted);
     usage = (struct run_usage){
         .accounted = {.total_ns = 4 * NS_PER_SEC, .user_ns = 3 * NS_PER_SEC},
         .peak_rss_bytes = 100 * MB,
@@ -116,6 +117,7 @@ static void test_figures_come_from_the_ledger(void **state _unused_)
     assert_int_equal(summary.profile.processes, 3);
     assert_int_equal(summary.profile.peak_processes, 2);
     assert_int_equal(summary.profile.exit_count, 3);
+    assert_int_equal(summary.profile.kill_count, INT_UNKNOWN);
     assert_int_equal(summary.profile.num_samples, 7);
     assert_cpu(3, 1, EXACT);
     assert_memory(100, 250, 150);
@@ -152,6 +154,29 @@ static void test_without_samples_wait4_remains(void **state _unused_)
     assert_int_equal(summary.profile.exactness.processes, LOWER_BOUND);
     assert_int_equal(summary.profile.exactness.peak_rss_mb, LOWER_BOUND);
     assert_int_equal(summary.profile.exactness.peak_total_mb, LOWER_BOUND);
+}
+
+static void test_events_are_counted(void **state _unused_)
+{
+    static const struct process_event events[] = {
+        {.event_type = EVENT_SPAWN},
+        {.event_type = EVENT_SIGNAL},
+        {.event_type = EVENT_OOM},
+        {.event_type = EVENT_KILL, .exit_code = INT_UNKNOWN},
+        {.event_type = EVENT_EXIT, .exit_code = 2},
+        {.event_type = EVENT_EXIT, .exit_code = 0},
+        {.event_type = EVENT_EXIT, .exit_code = 3, .is_step = true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+        job_profile_add_event(&facts.counted, &events[i]);
+    make();
+    assert_int_equal(facts.counted.processes, 1);
+    assert_int_equal(facts.counted.exit_count, 3);
+    assert_int_equal(summary.profile.failed_exit_count, 1);
+    assert_int_equal(summary.profile.kill_count, 1);
+    assert_int_equal(summary.profile.oom_count, 1);
+    assert_int_equal(summary.profile.signal_count, 1);
 }
 
 static void test_processes_that_no_event_reported(void **state _unused_)
@@ -336,6 +361,7 @@ int main(void)
         TEST(test_figures_come_from_the_ledger),
         TEST(test_reaped_time_is_a_lower_bound),
         TEST(test_without_samples_wait4_remains),
+        TEST(test_events_are_counted),
         TEST(test_processes_that_no_event_reported),
         TEST(test_rounded_or_missing_figures_are_lower_bounds),
         TEST(test_sums_of_a_single_process_are_its_own),
