@@ -146,6 +146,29 @@ static int decode_enum(const struct check *check, const json_t *json, struct rpc
     return -EINVAL;
 }
 
+static int decode_enums(struct check check, const json_t *json, unsigned *ret)
+{
+    struct rpc_param item = *check.param;
+    unsigned set = 0;
+    char name[80];
+
+    if (json_array_size(json) == 0) /* or it is not a list */
+        return reject_value(&check, json);
+    item.type = RPC_ENUM;
+    check.param = &item;
+    check.name = name;
+    for (size_t i = 0; i < json_array_size(json); i++) {
+        struct rpc_value value;
+        snprintf(name, sizeof(name), "%s[%zu]", item.name, i);
+        int r = decode_enum(&check, json_array_get(json, i), &value);
+        if (r < 0)
+            return r;
+        set |= 1U << (unsigned)value.enumerator;
+    }
+    *ret = set;
+    return 0;
+}
+
 /* ---- texts ---- */
 
 static bool has_control(const char *text, size_t length)
@@ -314,6 +337,7 @@ static int decode_value(const struct check *check, json_t *json, struct rpc_valu
     case RPC_REAL: return decode_real(check, json, ret);
     case RPC_TEXT: return decode_text(check, json, (size_t)check->param->max, &ret->text);
     case RPC_ENUM: return decode_enum(check, json, ret);
+    case RPC_ENUMS: return decode_enums(*check, json, &ret->enumerators);
     case RPC_TEXTS: return decode_texts(*check, json, &ret->texts);
     case RPC_TALLY: return decode_tally(check, json, &ret->tally);
     case RPC_RECORD:

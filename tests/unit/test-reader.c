@@ -72,11 +72,8 @@ static void note_asked(struct scene *scene, const struct rpc_request *request)
         else if (param->type == RPC_ENUM)
             length +=
                 (size_t)snprintf(at, size, " %s=%s", param->name, param->names[value->enumerator]);
-        else if (param->type == RPC_TEXTS)
-            for (size_t k = 0; k < value->texts.count; k++)
-                length +=
-                    (size_t)snprintf(scene->asked + length, sizeof(scene->asked) - length, "%s%s%s",
-                                     k ? "," : " ", k ? "" : "types=", value->texts.items[k]);
+        else if (param->type == RPC_ENUMS)
+            length += (size_t)snprintf(at, size, " %s=%#x", param->name, value->enumerators);
         else if (param->type == RPC_REAL)
             length += (size_t)snprintf(at, size, " %s=%.3f", param->name, value->real);
         else if (param->type == RPC_BOOL)
@@ -206,7 +203,7 @@ static void test_event_filters_are_sent(void **state)
 
     filter.event_types = EVENT_TYPE_BIT(EVENT_KILL) | EVENT_TYPE_BIT(EVENT_OOM);
     assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
-    assert_string_equal(scene->asked, "events.list types=kill,oom pid=12 notable=1 limit=50");
+    assert_string_equal(scene->asked, "events.list types=0x60 pid=12 notable=1 limit=50");
 
     /* Fields that are not sent are unknown. */
     filter.pid = 99999999999;
