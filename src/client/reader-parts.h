@@ -16,6 +16,7 @@ struct reader {
     struct store_reader *store;       /* NULL: not opened, or there is none */
     char *database_path;              /* NULL: there is none */
     enum reader_source answered;      /* the source of the current or last query */
+    int reply_error;                  /* the error in the last answer of the daemon; 0: none */
     char error[512];                  /* see reader_strerror() */
     char note[512];                   /* see reader_note() */
     struct client_error daemon_error; /* why permission was denied; empty: it was not */

@@ -236,6 +236,7 @@ int reader_request(struct reader *reader, const char *method, const struct text 
 {
     int r = text_error(params);
 
+    reader->reply_error = 0;
     if (r < 0)
         return set_error(reader, r, "%s", strerror(-r));
     r = client_call(reader->client, method, text_string(params), arena, ret);
@@ -243,6 +244,7 @@ int reader_request(struct reader *reader, const char *method, const struct text 
         set_error(reader, 0, "%s", client_strerror(reader->client));
         return give_up_daemon(reader, r);
     }
+    reader->reply_error = ret->error;
     return ret->error ? handle_error_reply(reader, method, ret) : 0;
 }
 
@@ -335,7 +337,7 @@ static void write_event_types(struct json_writer *json, unsigned types)
         json_write_end_array(json);
 }
 
-static void write_events_params(const char *job, const struct event_filter *filter,
+static void write_events_params(const char *job, const struct event_filter *filter, unsigned types,
                                 struct text *out)
 {
     struct json_writer json = {.out = out};
@@ -344,7 +346,7 @@ static void write_events_params(const char *job, const struct event_filter *filt
     params_write_real(&json, "since", filter->since);
     params_write_real(&json, "until", filter->until);
     params_write_text(&json, "job", job);
-    write_event_types(&json, filter->event_types);
+    write_event_types(&json, types);
     params_write_int(&json, "pid", filter->pid);
     if (filter->only_notable)
         params_write_true(&json, "notable");
@@ -450,12 +452,72 @@ int reader_jobs(struct reader *reader, const struct job_filter *filter, double n
     return r;
 }
 
+static int request_events(struct reader *reader, const char *job, const struct event_filter *filter,
+                          unsigned types, struct arena *arena, struct process_event_list *ret)
+{
+    _cleanup_text_ struct text params = {0};
+    struct any_list list = {0};
+
+    write_events_params(job, filter, types, &params);
+    int r =
+        reader_request_list(reader, "events.list", &params, &process_event_record, arena, &list);
+    if (r == 0)
+        *ret = (struct process_event_list){.items = list.items, .count = list.count};
+    return r;
+}
+
+/* Merges two lists that begin with the oldest event, and keeps the latest `limit` events. */
+static int merge_events(const struct process_event_list *a, const struct process_event_list *b,
+                        size_t limit, struct arena *arena, struct process_event_list *ret)
+{
+    struct process_event_list merged = {0};
+    size_t i = 0, k = 0;
+
+    merged.items = arena_alloc(arena, (a->count + b->count + 1) * sizeof(*merged.items));
+    if (!merged.items)
+        return -ENOMEM;
+    while (i < a->count || k < b->count) {
+        bool is_a =
+            k == b->count || (i < a->count && a->items[i].timestamp <= b->items[k].timestamp);
+        merged.items[merged.count++] = is_a ? a->items[i++] : b->items[k++];
+    }
+    if (merged.count > limit) {
+        merged.items += merged.count - limit;
+        merged.count = limit;
+    }
+    *ret = merged;
+    return 0;
+}
+
+/* A daemon of version 0.1.0 has no parameter `types`: sends a request for each type. */
+static int request_events_by_type(struct reader *reader, const char *job,
+                                  const struct event_filter *filter, struct arena *arena,
+                                  struct process_event_list *ret)
+{
+    const size_t limit = filter->limit ? filter->limit : DAEMON_LIMIT_MAX;
+    struct process_event_list all = {0};
+
+    reader->note[0] = '\0'; /* of the refused request */
+    for (int type = EVENT_SPAWN; type <= EVENT_OOM; type++) {
+        struct process_event_list events = {0};
+        if (!(filter->event_types & EVENT_TYPE_BIT(type)))
+            continue;
+        int r = request_events(reader, job, filter, EVENT_TYPE_BIT(type), arena, &events);
+        if (r)
+            return r;
+        r = merge_events(&all, &events, limit, arena, &all);
+        if (r < 0)
+            return set_error(reader, r, "%s", strerror(-r));
+    }
+    *ret = all;
+    return 0;
+}
+
 static int events_from_daemon(struct reader *reader, const char *job,
                               const struct event_filter *filter, struct arena *arena,
                               struct process_event_list *ret)
 {
-    _cleanup_text_ struct text params = {0};
-    struct any_list list = {0};
+    const unsigned types = filter->event_types;
 
     int r = check_limit(reader, filter->limit);
     if (r)
@@ -466,10 +528,9 @@ static int events_from_daemon(struct reader *reader, const char *job,
         *ret = (struct process_event_list){0};
         return 0;
     }
-    write_events_params(job, filter, &params);
-    r = reader_request_list(reader, "events.list", &params, &process_event_record, arena, &list);
-    if (r == 0)
-        *ret = (struct process_event_list){.items = list.items, .count = list.count};
+    r = request_events(reader, job, filter, types, arena, ret);
+    if (reader->reply_error == RPC_INVALID_PARAMS && (types & (types - 1)))
+        r = request_events_by_type(reader, job, filter, arena, ret);
     return r;
 }
 

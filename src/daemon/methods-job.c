@@ -93,12 +93,9 @@ static double known_or_0(double value)
     return real_is_known(value) ? value : 0;
 }
 
-/* The larger of the total and the sum of its parts. */
-static double reported_cpu(const struct job_profile *profile)
-{
-    return MAX(known_or_0(profile->cpu_seconds),
-               known_or_0(profile->user_seconds) + known_or_0(profile->system_seconds));
-}
+/* Callers may round the total and its parts to ticks of the CPU clock (10 ms), and all figures are
+ * rounded to microseconds. */
+#define CPU_ROUNDING_SEC 0.010001
 
 /* The largest reported amount of memory that is not counted twice. */
 static double reported_memory(const struct job_profile *profile)
@@ -121,7 +118,8 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
     double age_seconds = run_lifecycle_age(daemon, run);
     double cpu_max =
         (age_seconds + JOB_REQUEST_CLOCK_SLACK_SEC) * (double)sysconf(_SC_NPROCESSORS_CONF);
-    double cpu_seconds = reported_cpu(profile);
+    double cpu_parts = known_or_0(profile->user_seconds) + known_or_0(profile->system_seconds);
+    double cpu_seconds = MAX(known_or_0(profile->cpu_seconds), cpu_parts);
     double memory_mb = machine_memory_mb();
 
     if (rpc_real(request, "ended_at", 0) > ns_to_sec(clock_real_ns()) + JOB_REQUEST_CLOCK_SLACK_SEC)
@@ -136,6 +134,10 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
                     "cpu_seconds, user_seconds, system_seconds: %.0f is more than all CPUs have had"
                     " in the %.0f s since the run started",
                     cpu_seconds, MAX(age_seconds, 0.0));
+    else if (profile->cpu_seconds < cpu_parts - CPU_ROUNDING_SEC) /* false if it is unknown */
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "cpu_seconds: %.3f is less than the %.3f s of user_seconds and system_seconds",
+                    profile->cpu_seconds, cpu_parts);
     else if (reported_memory(profile) > memory_mb)
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "peak_rss_mb, peak_unique_mb: %.0f is more than the %.0f MB that the machine"
@@ -145,6 +147,9 @@ static bool check_figures(const struct daemon *daemon, const struct run *run,
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "left_running_count: %lld is more than the %lld processes that there were",
                     (long long)profile->left_running_count, (long long)profile->processes);
+    else if (int_is_known(profile->peak_processes) && !int_is_known(profile->processes))
+        answer_fail(answer, RPC_INVALID_PARAMS,
+                    "peak_processes: processes is missing; report both");
     else if (int_is_known(profile->processes) && profile->peak_processes > profile->processes)
         answer_fail(answer, RPC_INVALID_PARAMS,
                     "peak_processes: %lld is more than the %lld processes that there were",
@@ -263,8 +268,10 @@ const struct rpc_method method_job_finish = {
     .name = "job.finish",
     .summary = "Reports the end of a job. Figures that its parent measured replace sampled ones. "
                "Impossible figures are rejected: more wall time than has passed since the run was "
-               "registered, more CPU time than all CPUs had in that time, or more memory than the "
-               "machine has.",
+               "registered, more CPU time than all CPUs had in that time, less CPU time than its "
+               "parts, or more memory than the machine has. `peak_processes` requires `processes`. "
+               "Two names of one figure must not have different values, and `exactness` cannot be "
+               "combined with its older parameters.",
     RPC_PARAMS(job_finish_params),
     .record = &job_profile_record,
     .aliases = first_version_exactness,

@@ -102,33 +102,11 @@ static void answer_jobs(struct query *query)
         field_encode(&field, &jobs, &query->answer->json);
 }
 
-/* The type of that name; EVENT_UNKNOWN: there is none. */
-static int find_event_type(const char *name)
-{
-    int type = EVENT_OOM;
-
-    while (type > EVENT_UNKNOWN && strcmp(event_type_names[type], name) != 0)
-        type--;
-    return type;
-}
-
-static int check_event_type(const char *name, const char **ret_reason)
-{
-    if (find_event_type(name) != EVENT_UNKNOWN)
-        return 0;
-    *ret_reason = "is not one of spawn, exec, exit, signal, kill, oom";
-    return -EINVAL;
-}
-
 static unsigned event_types(const struct rpc_request *request)
 {
-    const struct rpc_value *list = rpc_value(request, "types");
     int type = rpc_enum(request, "type", EVENT_UNKNOWN);
-    unsigned types = type == EVENT_UNKNOWN ? 0 : EVENT_TYPE_BIT(type);
 
-    for (size_t i = 0; list && i < list->texts.count; i++)
-        types |= EVENT_TYPE_BIT(find_event_type(list->texts.items[i]));
-    return types;
+    return rpc_enums(request, "types") | (type == EVENT_UNKNOWN ? 0 : EVENT_TYPE_BIT(type));
 }
 
 static void answer_events(struct query *query)
@@ -270,7 +248,7 @@ static const struct rpc_param events_list_params[] = {
     PARAM_RUN("job", .meaning = "only events of one run: `JOB`, `JOB~1` or a run_id"),
     PARAM_ENUM("type", event_type_names, EVENT_SPAWN, EVENT_OOM,
                .meaning = "only events of one type"),
-    PARAM_TEXTS("types", EVENT_OOM, .check = check_event_type,
+    PARAM_ENUMS("types", event_type_names, EVENT_SPAWN, EVENT_OOM,
                 .meaning = "only events of these types, and of `type` if it is given"),
     PARAM_INT("pid", 0, RPC_PID_MAX,
               .meaning = "only events of one process; 0: events of steps without a process"),

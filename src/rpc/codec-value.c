@@ -43,6 +43,12 @@ int rpc_enum(const struct rpc_request *request, const char *name, int otherwise)
     return value ? value->enumerator : otherwise;
 }
 
+unsigned rpc_enums(const struct rpc_request *request, const char *name)
+{
+    const struct rpc_value *value = rpc_value(request, name);
+    return value ? value->enumerators : 0;
+}
+
 struct any_list rpc_records(const struct rpc_request *request, const char *name)
 {
     const struct rpc_value *value = rpc_value(request, name);

@@ -62,6 +62,7 @@ struct rpc_value {
         double real;
         const char *text;
         int enumerator;
+        unsigned enumerators; /* a set of bits: 1 << enumerator */
         struct text_list texts;
         struct tally_list tally;
         void *record;            /* of the parameter's `record` */
@@ -100,6 +101,7 @@ int64_t rpc_int(const struct rpc_request *request, const char *name, int64_t oth
 double rpc_real(const struct rpc_request *request, const char *name, double otherwise);
 bool rpc_bool(const struct rpc_request *request, const char *name, bool otherwise);
 int rpc_enum(const struct rpc_request *request, const char *name, int otherwise);
+unsigned rpc_enums(const struct rpc_request *request, const char *name);          /* 0 */
 struct any_list rpc_records(const struct rpc_request *request, const char *name); /* empty */
 
 /* ---- responses, without a newline ---- */

@@ -125,6 +125,10 @@ void rpc_param_describe(const struct rpc_param *param, struct text *out)
         break;
     case RPC_TEXT: text_printf(out, "text of at most %.0f bytes", param->max); break;
     case RPC_ENUM: append_names(param, out); break;
+    case RPC_ENUMS:
+        text_append_string(out, "a list of 1 or more, each ");
+        append_names(param, out);
+        break;
     case RPC_TEXTS: text_printf(out, "a list of 1 to %.0f texts", param->max); break;
     case RPC_TALLY:
         text_printf(out, "an object of at most %.0f numbers, 0 or more, by name", param->max);

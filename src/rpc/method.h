@@ -15,6 +15,7 @@ enum rpc_type {
     RPC_REAL,    /* min..max */
     RPC_TEXT,    /* at most max bytes, not empty; valid UTF-8 without control characters */
     RPC_ENUM,    /* a name of the enumerators min..max in `names` */
+    RPC_ENUMS,   /* a list of such names, not empty */
     RPC_TEXTS,   /* a list of at most max texts, each of at most RPC_TEXT_MAX_BYTES; not empty */
     RPC_TALLY,   /* {name: number >= 0}, at most max names of at most RPC_NAME_MAX_BYTES */
     RPC_RECORD,  /* an object: `record`, of at most RPC_RECORD_MAX_BYTES */
@@ -146,6 +147,11 @@ int rpc_check_uuid(const char *text, const char **ret_reason);
 #define PARAM_ENUM(param, all, first, last, ...)                                                   \
     {                                                                                              \
         .name = (param), .type = RPC_ENUM, .names = (all), .min = (first), .max = (last),          \
+        __VA_ARGS__                                                                                \
+    }
+#define PARAM_ENUMS(param, all, first, last, ...)                                                  \
+    {                                                                                              \
+        .name = (param), .type = RPC_ENUMS, .names = (all), .min = (first), .max = (last),         \
         __VA_ARGS__                                                                                \
     }
 #define PARAM_RECORDS(param, limit, of, ...)                                                       \

@@ -90,6 +90,15 @@ static int reject_length(const struct check *check, size_t length, size_t max_by
     return -EINVAL;
 }
 
+/* "daemon.monitor.stream: 'events' has 0 items, but must be a list of 1 to 32 texts" */
+static int reject_count(const struct check *check, size_t count)
+{
+    begin_problem(check);
+    text_printf(check->problem, "has %zu item%s, but must be ", count, count == 1 ? "" : "s");
+    rpc_param_describe(check->param, check->problem);
+    return -EINVAL;
+}
+
 /* ---- numbers and names ---- */
 
 static bool is_in_range(const struct rpc_param *param, double value)
@@ -146,7 +155,32 @@ static int decode_enum(const struct check *check, const json_t *json, struct rpc
     return -EINVAL;
 }
 
-/* ---- texts ---- */
+static int decode_enums(struct check check, const json_t *json, unsigned *ret)
+{
+    struct rpc_param item = *check.param;
+    unsigned set = 0;
+    char name[80];
+
+    if (!json_is_array(json))
+        return reject_value(&check, json);
+    if (json_array_size(json) == 0)
+        return reject_count(&check, 0);
+    item.type = RPC_ENUM;
+    check.param = &item;
+    check.name = name;
+    for (size_t i = 0; i < json_array_size(json); i++) {
+        struct rpc_value value;
+        snprintf(name, sizeof(name), "%s[%zu]", item.name, i);
+        int r = decode_enum(&check, json_array_get(json, i), &value);
+        if (r < 0)
+            return r;
+        set |= 1U << (unsigned)value.enumerator;
+    }
+    *ret = set;
+    return 0;
+}
+
+/* ---- texts and lists ---- */
 
 static bool has_control(const char *text, size_t length)
 {
@@ -202,15 +236,13 @@ static int decode_text(const struct check *check, const json_t *json, size_t max
 
 static int decode_texts(struct check check, const json_t *json, struct text_list *ret)
 {
-    size_t count = json_array_size(json); /* 0 if it is not a list */
+    const size_t count = json_array_size(json);
     char name[80];
 
-    if (count == 0 || (double)count > check.param->max) {
-        reject_value(&check, json);
-        if (json_is_array(json))
-            text_printf(check.problem, "; it has %zu", count);
-        return -EINVAL;
-    }
+    if (!json_is_array(json))
+        return reject_value(&check, json);
+    if (count == 0 || (double)count > check.param->max)
+        return reject_count(&check, count);
     struct text_list texts = {arena_alloc(check.arena, count * sizeof(char *)), count};
     if (!texts.items)
         return -ENOMEM;
@@ -225,30 +257,42 @@ static int decode_texts(struct check check, const json_t *json, struct text_list
     return 0;
 }
 
+/* "job.finish: 'syscall_counts.read' is -1, but must be a number, 0 or more". `number` is NULL if
+ * the name is the problem. */
+static int reject_entry(const struct check *check, const char *name, const char *reason,
+                        const json_t *number)
+{
+    text_printf(check->problem, "%s: '%s.", check->method->name, check->name);
+    text_append_visible(check->problem, name, strlen(name), RPC_FOUND_COLUMNS);
+    text_printf(check->problem, "' %s", reason);
+    if (!number)
+        return -EINVAL;
+    append_found(check->problem, number);
+    text_append_string(check->problem, ", but must be a number, 0 or more");
+    return -EINVAL;
+}
+
 static int decode_tally(const struct check *check, json_t *json, struct tally_list *ret)
 {
-    size_t count = json_object_size(json); /* 0 if it is not an object */
+    const size_t count = json_object_size(json);
     struct tally_list tally = {0};
     const char *name;
     json_t *number;
 
-    if (!json_is_object(json) || (double)count > check->param->max) {
-        reject_value(check, json);
-        if (json_is_object(json))
-            text_printf(check->problem, "; it has %zu", count);
-        return -EINVAL;
-    }
+    if (!json_is_object(json))
+        return reject_value(check, json);
+    if ((double)count > check->param->max)
+        return reject_count(check, count);
     tally.items = arena_alloc(check->arena, MAX(count, (size_t)1) * sizeof(*tally.items));
     if (!tally.items)
         return -ENOMEM;
     json_object_foreach (json, name, number) {
         size_t length = strlen(name);
         if (!length || length > RPC_NAME_MAX_BYTES || has_control(name, length))
-            return reject_with_reason(check, json, "contains an invalid name");
+            return reject_entry(check, name, "has an invalid name", NULL);
         if (!json_is_number(number) || !(json_number_value(number) >= 0) ||
             json_number_value(number) > RPC_NUMBER_MAX)
-            return reject_with_reason(check, json,
-                                      "contains a value that is not a number of at least 0");
+            return reject_entry(check, name, "is ", number);
         struct tally *item = &tally.items[tally.count++];
         *item = (struct tally){.name = arena_copy(check->arena, name, length),
                                .value = json_number_value(number)};
@@ -258,6 +302,93 @@ static int decode_tally(const struct check *check, json_t *json, struct tally_li
     *ret = tally;
     return 0;
 }
+
+/* ---- unknown names ---- */
+
+static const struct rpc_param *find_param(const struct rpc_method *method, const char *name)
+{
+    for (size_t i = 0; i < method->param_count; i++)
+        if (strcmp(method->params[i].name, name) == 0)
+            return &method->params[i];
+    return NULL;
+}
+
+static bool is_param(const struct rpc_method *method, const char *name)
+{
+    const struct field *field = method->record ? record_find(method->record, name) : NULL;
+
+    if (find_param(method, name) || (field && field->is_reported))
+        return true;
+    for (const struct rpc_alias *alias = method->aliases; alias && alias->name; alias++)
+        if (strcmp(alias->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether an object can have the member: the parameter of type RPC_RECORD, or without a parameter
+ * the `params` of the request. */
+static bool is_known(const struct check *check, const char *name)
+{
+    return check->param ? record_find(check->param->record, name) != NULL
+                        : is_param(check->method, name);
+}
+
+static void suggest_name(const struct check *check, const char *name)
+{
+    const struct rpc_method *method = check->method;
+    const struct record *record = check->param ? check->param->record : method->record;
+    struct suggestion nearest = {0};
+
+    for (size_t i = 0; !check->param && i < method->param_count; i++)
+        suggestion_consider(&nearest, name, strlen(name), method->params[i].name,
+                            strlen(method->params[i].name));
+    for (size_t i = 0; record && i < record->field_count; i++)
+        if (check->param || record->fields[i].is_reported)
+            suggestion_consider(&nearest, name, strlen(name), record->fields[i].name,
+                                strlen(record->fields[i].name));
+    if (nearest.name)
+        text_printf(check->problem, "; did you mean '%s'?", nearest.name);
+}
+
+/* Rejects the object if it has unknown members (see is_known()), and names them, so that a client
+ * of a newer version can omit them. */
+static int reject_unknown(const struct check *check, json_t *object)
+{
+    size_t count = 0, unnamed = 0;
+    const char *name, *separator = " ";
+    json_t *json;
+
+    json_object_foreach (object, name, json)
+        count += !is_known(check, name);
+    if (count == 0)
+        return 0;
+    if (check->param)
+        text_printf(check->problem, "%s: '%s' has no member", check->method->name, check->name);
+    else
+        text_printf(check->problem, "%s: there %s no parameter", check->method->name,
+                    count == 1 ? "is" : "are");
+    if (count > 1)
+        text_append_char(check->problem, 's');
+    json_object_foreach (object, name, json) {
+        if (is_known(check, name))
+            continue;
+        if (check->problem->length > UNKNOWN_NAMED_BYTES) {
+            unnamed++;
+            continue;
+        }
+        text_printf(check->problem, "%s'", separator);
+        text_append_visible(check->problem, name, strlen(name), UNKNOWN_NAME_COLUMNS);
+        text_append_char(check->problem, '\'');
+        separator = ", ";
+        if (count == 1)
+            suggest_name(check, name);
+    }
+    if (unnamed)
+        text_printf(check->problem, " and %zu more", unnamed);
+    return -EINVAL;
+}
+
+/* ---- records ---- */
 
 static int decode_record(const struct check *check, const json_t *json, void *into)
 {
@@ -284,12 +415,10 @@ static int decode_records(struct check check, const json_t *json, struct any_lis
     const size_t count = json_array_size(json), size = check.param->record->size;
     char name[80];
 
-    if (!json_is_array(json) || (double)count > check.param->max) {
-        reject_value(&check, json);
-        if (json_is_array(json))
-            text_printf(check.problem, "; it has %zu", count);
-        return -EINVAL;
-    }
+    if (!json_is_array(json))
+        return reject_value(&check, json);
+    if ((double)count > check.param->max)
+        return reject_count(&check, count);
     struct any_list records = {arena_alloc(check.arena, MAX(count, (size_t)1) * size), count};
     if (!records.items)
         return -ENOMEM;
@@ -314,9 +443,12 @@ static int decode_value(const struct check *check, json_t *json, struct rpc_valu
     case RPC_REAL: return decode_real(check, json, ret);
     case RPC_TEXT: return decode_text(check, json, (size_t)check->param->max, &ret->text);
     case RPC_ENUM: return decode_enum(check, json, ret);
+    case RPC_ENUMS: return decode_enums(*check, json, &ret->enumerators);
     case RPC_TEXTS: return decode_texts(*check, json, &ret->texts);
     case RPC_TALLY: return decode_tally(check, json, &ret->tally);
     case RPC_RECORD:
+        if (reject_unknown(check, json) < 0)
+            return -EINVAL;
         ret->record = arena_alloc(check->arena, check->param->record->size);
         return ret->record ? decode_record(check, json, ret->record) : -ENOMEM;
     case RPC_RECORDS: return decode_records(*check, json, &ret->records);
@@ -370,70 +502,37 @@ static int decode_into_record(const struct check *check, json_t *json, void *obj
     return r < 0 ? r : is_found;
 }
 
-static const struct rpc_param *find_param(const struct rpc_method *method, const char *name)
+static bool is_given(const json_t *json)
 {
-    for (size_t i = 0; i < method->param_count; i++)
-        if (strcmp(method->params[i].name, name) == 0)
-            return &method->params[i];
-    return NULL;
+    return json && !json_is_null(json);
 }
 
-/* Returns whether the method has a parameter of that name. */
-static bool has_name(const struct rpc_method *method, const char *name)
-{
-    const struct field *field = method->record ? record_find(method->record, name) : NULL;
-
-    if (find_param(method, name) || (field && field->is_reported))
-        return true;
-    for (const struct rpc_alias *alias = method->aliases; alias && alias->name; alias++)
-        if (strcmp(alias->name, name) == 0)
-            return true;
-    return false;
-}
-
-static void suggest_name(const struct rpc_method *method, const char *name, struct text *problem)
+/* Rejects the request if it contains a figure under two names, because the members of a JSON object
+ * have no order. Equal values are allowed, since the JSON of a run has both names of a figure. */
+static int reject_ambiguous(const struct rpc_method *method, json_t *params, struct text *problem)
 {
     const struct record *record = method->record;
-    struct suggestion nearest = {0};
 
-    for (size_t i = 0; i < method->param_count; i++)
-        suggestion_consider(&nearest, name, strlen(name), method->params[i].name,
-                            strlen(method->params[i].name));
-    for (size_t i = 0; record && i < record->field_count; i++)
-        if (record->fields[i].is_reported)
-            suggestion_consider(&nearest, name, strlen(name), record->fields[i].name,
-                                strlen(record->fields[i].name));
-    if (nearest.name)
-        text_printf(problem, "; did you mean '%s'?", nearest.name);
-}
-
-/* Rejects the request if it has unknown parameters, and names them, so that a client of a newer
- * version can omit them. */
-static int reject_unknown(const struct rpc_method *method, json_t *params, struct text *problem)
-{
-    const char *name, *last = NULL;
-    size_t count = 0, unnamed = 0;
-    json_t *json;
-
-    json_object_foreach (params, name, json) {
-        if (has_name(method, name))
+    for (size_t i = 0; record && i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        const json_t *value = json_object_get(params, field->name);
+        const json_t *older = field->alias ? json_object_get(params, field->alias) : NULL;
+        if (!field->is_reported || !is_given(value) || !is_given(older) || json_equal(value, older))
             continue;
-        last = name;
-        if (!count++)
-            text_printf(problem, "%s: there is no parameter ", method->name);
-        if (problem->length > UNKNOWN_NAMED_BYTES) {
-            unnamed++;
-            continue;
-        }
-        text_append_string(problem, count == 1 ? "'" : ", '");
-        text_append_visible(problem, name, strlen(name), UNKNOWN_NAME_COLUMNS);
-        text_append_char(problem, '\'');
+        text_printf(problem, "%s: '%s' and its older name '%s' have different values", method->name,
+                    field->name, field->alias);
+        return -EINVAL;
     }
-    if (count == 1)
-        suggest_name(method, last, problem);
-    if (unnamed)
-        text_printf(problem, " and %zu more", unnamed);
-    return count ? -EINVAL : 0;
+    for (const struct rpc_alias *alias = method->aliases; alias && alias->name; alias++) {
+        const char *name = alias->outer ? alias->outer : alias->field;
+        if (!is_given(json_object_get(params, name)) ||
+            !is_given(json_object_get(params, alias->name)))
+            continue;
+        text_printf(problem, "%s: '%s' and the older '%s' cannot be given together", method->name,
+                    name, alias->name);
+        return -EINVAL;
+    }
+    return 0;
 }
 
 /* Sets the fallbacks of parameters that are not given, and rejects the request if a required one is
@@ -489,7 +588,9 @@ int rpc_params_decode(const struct rpc_method *method, json_t *params,
     const char *name;
     json_t *json;
 
-    int r = reject_unknown(method, params, problem);
+    int r = reject_unknown(&check, params);
+    if (r == 0)
+        r = reject_ambiguous(method, params, problem);
     if (r == 0 && method->record) {
         request->record = arena_alloc(arena, method->record->size);
         if (!request->record)

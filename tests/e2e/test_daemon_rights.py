@@ -454,7 +454,10 @@ class Secrets(RightsTestCase):
                                   ("peak_unique_mb", 6.8e7, {}), ("user_seconds", 9e15, {}),
                                   ("system_seconds", 1e7, {"user_seconds": 1}),
                                   ("cpu_seconds", 1e7, {"user_seconds": 1}),
+                                  ("cpu_seconds", 0.001, {"user_seconds": 0.04, "system_seconds": 0.04}),
+                                  ("cpu_seconds", 0, {"system_seconds": 0.011}),
                                   ("left_running", 100, {"processes": 99}),
+                                  ("peak_processes", 1, {}), ("peak_processes", 1, {"processes": None}),
                                   ("peak_processes", 100, {"processes": 99}),
                                   ("ended_at", time.time() + 1000, {})):
             with self.subTest(name=name):
@@ -463,8 +466,8 @@ class Secrets(RightsTestCase):
                 self.assertEqual(answer["error"]["code"], INVALID_PARAMS)
                 self.assertIn(name, answer["error"]["message"])
         self.one.call("job.finish", job_id="own", outcome="success", wall_seconds=5,
-                      user_seconds=5, system_seconds=1, processes=3, left_running=3,
-                      peak_rss_mb=512)
+                      cpu_seconds=5.991, user_seconds=5, system_seconds=1, processes=3,
+                      peak_processes=3, left_running=3, peak_rss_mb=512)
         self.assertEqual(self.await_end(self.own_run)["wall_seconds"], 5)
 
     def test_root_may_do_everything(self):

@@ -47,6 +47,7 @@ static void check_values(const struct rpc_request *request)
         case RPC_INT: assert((double)value->integer >= method->params[i].min); break;
         case RPC_REAL: assert(value->real <= method->params[i].max); break;
         case RPC_ENUM: assert(method->params[i].names[value->enumerator]); break;
+        case RPC_ENUMS: assert(value->enumerators); break;
         case RPC_RECORD: assert(value->record); break;
         case RPC_BOOL: break;
         }

@@ -72,11 +72,8 @@ static void note_asked(struct scene *scene, const struct rpc_request *request)
         else if (param->type == RPC_ENUM)
             length +=
                 (size_t)snprintf(at, size, " %s=%s", param->name, param->names[value->enumerator]);
-        else if (param->type == RPC_TEXTS)
-            for (size_t k = 0; k < value->texts.count; k++)
-                length +=
-                    (size_t)snprintf(scene->asked + length, sizeof(scene->asked) - length, "%s%s%s",
-                                     k ? "," : " ", k ? "" : "types=", value->texts.items[k]);
+        else if (param->type == RPC_ENUMS)
+            length += (size_t)snprintf(at, size, " %s=%#x", param->name, value->enumerators);
         else if (param->type == RPC_REAL)
             length += (size_t)snprintf(at, size, " %s=%.3f", param->name, value->real);
         else if (param->type == RPC_BOOL)
@@ -113,6 +110,32 @@ static bool go_away(void *context _unused_, const struct rpc_request *request,
                     struct text *out _unused_)
 {
     return !request;
+}
+
+/* A daemon of version 0.1.0, without the parameter `types`. It has a kill at 1, 3 and 5 and an OOM
+ * kill at 2 and 3, and fails for other types if the scene has an error. */
+static bool answer_as_first_version(void *context, const struct rpc_request *request,
+                                    struct text *out)
+{
+#define EVENT_AT(time, type) "{\"timestamp\":" time ",\"pid\":1,\"event_type\":\"" type "\"}"
+    const struct scene *scene = context;
+
+    if (!request)
+        return true;
+    int type = rpc_enum(request, "type", EVENT_UNKNOWN);
+    if (rpc_enums(request, "types"))
+        fake_error(out, request, RPC_INVALID_PARAMS, "there is no parameter 'types'");
+    else if (type == EVENT_KILL)
+        fake_result(
+            out, request,
+            "[" EVENT_AT("1", "kill") "," EVENT_AT("3", "kill") "," EVENT_AT("5", "kill") "]");
+    else if (type == EVENT_OOM)
+        fake_result(out, request, "[" EVENT_AT("2", "oom") "," EVENT_AT("3", "oom") "]");
+    else if (scene->error)
+        fake_error(out, request, scene->error, "words of the daemon");
+    else
+        fake_result(out, request, "[]");
+    return true;
 }
 
 /* ---- the database ---- */
@@ -206,7 +229,7 @@ static void test_event_filters_are_sent(void **state)
 
     filter.event_types = EVENT_TYPE_BIT(EVENT_KILL) | EVENT_TYPE_BIT(EVENT_OOM);
     assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
-    assert_string_equal(scene->asked, "events.list types=kill,oom pid=12 notable=1 limit=50");
+    assert_string_equal(scene->asked, "events.list types=0x60 pid=12 notable=1 limit=50");
 
     /* Fields that are not sent are unknown. */
     filter.pid = 99999999999;
@@ -215,6 +238,44 @@ static void test_event_filters_are_sent(void **state)
     filter.pid = INT_UNKNOWN;
     assert_int_equal(reader_events(reader, "a\033b", &filter, &scene->arena, &events), -ENOENT);
     assert_int_equal(reader_events(reader, "", &filter, &scene->arena, &events), -ENOENT);
+    fake_daemon_stop(daemon);
+}
+
+static void test_several_types_with_a_daemon_of_the_first_version(void **state)
+{
+    static const struct {
+        double timestamp;
+        int type;
+    } expected[] = {
+        {1, EVENT_KILL}, {2, EVENT_OOM}, {3, EVENT_KILL}, {3, EVENT_OOM}, {5, EVENT_KILL}};
+    struct scene *scene = *state;
+    struct event_filter filter = EVENT_FILTER_ALL;
+    struct fake_daemon *daemon = fake_daemon_start(scene->socket, answer_as_first_version, scene);
+
+    store_job(scene, "own", RUN_B);
+    _cleanup_(reader_closep) struct reader *reader = open_reader(scene, true);
+    filter.event_types = EVENT_TYPE_BIT(EVENT_KILL) | EVENT_TYPE_BIT(EVENT_OOM);
+    for (size_t limit = 0; limit <= 5; limit++) { /* 0: all */
+        struct process_event_list events = {0};
+        filter.limit = limit;
+        assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
+        assert_int_equal(events.count, limit ? limit : 5);
+        for (size_t i = 0; i < events.count; i++) {
+            assert_true(events.items[i].timestamp == expected[5 - events.count + i].timestamp);
+            assert_int_equal(events.items[i].event_type, expected[5 - events.count + i].type);
+        }
+        assert_int_equal(reader_source(reader), READER_DAEMON);
+        assert_null(reader_note(reader));
+    }
+
+    /* The database answers only if a request of one type fails, too. */
+    struct process_event_list events = {0};
+    scene->error = RPC_INVALID_PARAMS;
+    filter.event_types |= EVENT_TYPE_BIT(EVENT_EXIT);
+    assert_int_equal(reader_events(reader, NULL, &filter, &scene->arena, &events), 0);
+    assert_int_equal(events.count, 0);
+    assert_int_equal(reader_source(reader), READER_STORE);
+    assert_non_null(strstr(reader_note(reader), "words of the daemon"));
     fake_daemon_stop(daemon);
 }
 
@@ -574,6 +635,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_daemon_answers),
         TEST(test_event_filters_are_sent),
+        TEST(test_several_types_with_a_daemon_of_the_first_version),
         TEST(test_the_database_answers_without_a_daemon),
         TEST(test_no_daemon_and_no_database),
         TEST(test_database_instead_of_a_failing_daemon),

@@ -24,11 +24,13 @@ static void check_param(const struct rpc_method *method, size_t i)
     assert_non_null(param->meaning);
     for (size_t k = 0; k < i; k++)
         assert_string_not_equal(param->name, method->params[k].name);
-    assert_true((param->type == RPC_ENUM) == (param->names != NULL));
+    const bool is_named = param->type == RPC_ENUM || param->type == RPC_ENUMS;
+    assert_true(is_named == (param->names != NULL));
     assert_true((param->type == RPC_RECORDS) == (param->record != NULL));
     assert_true((param->type == RPC_BOOL) == (param->max == 0));
-    for (int k = (int)param->min; param->type == RPC_ENUM && k <= (int)param->max; k++)
+    for (int k = (int)param->min; is_named && k <= (int)param->max; k++)
         assert_non_null(param->names[k]);
+    assert_true(param->type != RPC_ENUMS || param->max < 32); /* the bits of a set */
     assert_true(param->max <= RPC_NUMBER_MAX);
     assert_true(!param->is_required || param->fallback == 0);
     if (param->fallback != 0)
@@ -233,7 +235,8 @@ static void test_request_with_records(void **state _unused_)
     text_append_string(&large, "]}}");
     request = parse_one(text_string(&large));
     assert_int_equal(request->error, RPC_INVALID_PARAMS);
-    assert_non_null(strstr(request->error_text, "it has 17"));
+    assert_non_null(
+        strstr(request->error_text, "'chain' has 17 items, but must be a list of at most 16"));
 
     large.length = 0;
     text_append_string(&large, FAILED("[" LINK ",\"command\":\""));
@@ -271,12 +274,13 @@ static void test_request_with_enumerations_and_lists(void **state _unused_)
     request = parse_one(CALL("events.list", "{\"type\":\"oom\"}"));
     assert_int_equal(rpc_enum(request, "type", -1), EVENT_OOM);
     request = parse_one(CALL("events.list", "{\"types\":[\"oom\",\"kill\"]}"));
-    assert_int_equal(rpc_value(request, "types")->texts.count, 2);
-    request = parse_one(CALL("events.list", "{\"types\":[\"oom\",\"wait\"]}"));
+    assert_int_equal(rpc_enums(request, "types"),
+                     EVENT_TYPE_BIT(EVENT_OOM) | EVENT_TYPE_BIT(EVENT_KILL));
+    request = parse_one(CALL("events.list", "{\"types\":[\"oom\",\"kil\"]}"));
     assert_int_equal(request->error, RPC_INVALID_PARAMS);
     assert_string_equal(request->error_text,
-                        "events.list: 'types[1]' \"wait\" is not one of spawn, "
-                        "exec, exit, signal, kill, oom");
+                        "events.list: 'types[1]' is \"kil\", but must be one of spawn, exec, exit, "
+                        "signal, kill, oom; did you mean 'kill'?");
     request = parse_one(CALL("job.list", "{\"outcome\":\"running\"}"));
     assert_int_equal(rpc_enum(request, "outcome", -1), OUTCOME_RUNNING);
 }
@@ -288,8 +292,8 @@ static void test_request_with_figures(void **state _unused_)
         CALL("job.finish", "{\"job_id\":\"a\",\"outcome\":\"success\",\"cpu_seconds\":1.5,"
                            "\"peak_rss_mb\":null,\"left_running\":2,\"collector\":\"bpf\","
                            "\"syscall_source\":\"strace\",\"syscall_counts\":{\"read\":7},"
-                           "\"exactness\":{\"cpu_seconds\":\"exact\",\"later\":\"exact\"},"
-                           "\"total_exactness\":\"sampled\"}"));
+                           "\"left_running_count\":2,\"exactness\":{\"cpu_seconds\":\"exact\"},"
+                           "\"total_exactness\":null}"));
     const struct job_profile *profile = request->record;
 
     assert_int_equal(request->error, 0);
@@ -300,9 +304,16 @@ static void test_request_with_figures(void **state _unused_)
     assert_int_equal(profile->syscall_source, SYSCALLS_STRACE);
     assert_true(tally_find(&profile->syscall_counts, "read")->value == 7);
     assert_int_equal(profile->exactness.cpu_seconds, EXACT);
+    assert_int_equal(profile->exactness.processes, EXACTNESS_UNKNOWN);
+
+    request = parse_one(CALL("job.finish", "{\"job_id\":\"a\",\"outcome\":\"success\","
+                                           "\"process_spawn_count\":null,\"processes\":3,"
+                                           "\"exactness\":null,\"total_exactness\":\"sampled\"}"));
+    profile = request->record;
+    assert_int_equal(request->error, 0);
+    assert_int_equal(profile->processes, 3);
     assert_int_equal(profile->exactness.peak_total_mb, SAMPLED);
     assert_int_equal(profile->exactness.peak_unique_mb, SAMPLED);
-    assert_int_equal(profile->exactness.processes, EXACTNESS_UNKNOWN);
 }
 
 /* A field of a run can be reported only if a parameter can have its type. */
@@ -326,7 +337,8 @@ static void test_many_unknown_parameters(void **state _unused_)
     text_append_string(&line, "}}");
     const struct rpc_request *request = parse_one(text_string(&line));
     assert_int_equal(request->error, RPC_INVALID_PARAMS);
-    assert_non_null(strstr(request->error_text, "there is no parameter 'figure_0', 'figure_1', "));
+    assert_non_null(
+        strstr(request->error_text, "there are no parameters 'figure_0', 'figure_1', "));
     assert_non_null(strstr(request->error_text, " more"));
     assert_in_range(strlen(request->error_text), 100, 500);
 }
@@ -532,9 +544,38 @@ static void test_rejected_parameters(void **state _unused_)
                 "{\"job_id\":\"a\",\"outcome\":\"failure\",\"exactness\":{\"processes\":\"x\"}}",
                 "'exactness' is not valid: processes: "),
         REFUSED("job.finish", "{\"a\":1,\"job_id\":\"a\",\"b\\n\":2,\"outcome\":5,\"c\":3}",
-                "job.finish: there is no parameter 'a', 'b\\n', 'c'"),
+                "job.finish: there are no parameters 'a', 'b\\n', 'c'"),
+#define FINISH(more) "{\"job_id\":\"a\",\"outcome\":\"failure\"," more "}"
+        REFUSED("job.finish", FINISH("\"left_running\":2,\"left_running_count\":3"),
+                "job.finish: 'left_running_count' and its older name 'left_running' have different "
+                "values"),
+        REFUSED("job.finish", FINISH("\"processes\":4,\"process_spawn_count\":5"),
+                "'processes' and its older name 'process_spawn_count' have"),
+        REFUSED("job.finish", FINISH("\"total_cpu_seconds\":1,\"cpu_seconds\":2"),
+                "'cpu_seconds' and its older name 'total_cpu_seconds' have"),
+        REFUSED("job.finish", FINISH("\"exactness\":{},\"syscalls_exactness\":\"exact\""),
+                "'exactness' and the older 'syscalls_exactness' cannot be given together"),
+        REFUSED("job.finish", FINISH("\"exactness\":{\"bogus\":\"exact\",\"bogus2\":1}"),
+                "job.finish: 'exactness' has no members 'bogus', 'bogus2'"),
+        REFUSED("job.finish", FINISH("\"exactness\":{\"wall_seconds\":\"exact\"}"),
+                "job.finish: 'exactness' has no member 'wall_seconds'"),
+        REFUSED("job.finish", FINISH("\"exactness\":{\"procesess\":\"exact\"}"),
+                "'exactness' has no member 'procesess'; did you mean 'processes'?"),
+        REFUSED("job.finish", FINISH("\"exactness\":\"exact\""), "'exactness' is not valid: "),
+        REFUSED("job.finish", FINISH("\"syscall_counts\":{\"open\":1,\"read\":\"x\"}"),
+                "job.finish: 'syscall_counts.read' is \"x\", but must be a number, 0 or more"),
+        REFUSED("job.finish", FINISH("\"syscall_counts\":{\"a\\nb\":1}"),
+                "job.finish: 'syscall_counts.a\\nb' has an invalid name"),
+        REFUSED("job.finish", FINISH("\"syscall_counts\":[]"),
+                "'syscall_counts' is a list, but must be an object of at most 1024 numbers"),
+#undef FINISH
+        REFUSED("events.list", "{\"types\":\"kill\"}",
+                "'types' is \"kill\", but must be a list of 1 or more, each one of spawn, exec"),
+        REFUSED("events.list", "{\"types\":[]}", "'types' has 0 items, but must be a list of 1"),
+        REFUSED("events.list", "{\"types\":[\"kill\\u0000\"]}", "'types[0]' is \"kill\\x00\""),
         REFUSED("daemon.monitor.stream", "{}", "'events' is missing: a list of 1 to 32 texts"),
-        REFUSED("daemon.monitor.stream", "{\"events\":[]}", "it has 0"),
+        REFUSED("daemon.monitor.stream", "{\"events\":[]}",
+                "'events' has 0 items, but must be a list of 1 to 32 texts"),
         REFUSED("daemon.monitor.stream", "{\"events\":\"*\"}",
                 "'events' is \"*\", but must be a list of 1 to 32 texts"),
         REFUSED("daemon.monitor.stream", "{\"events\":[\"*\",7]}", "'events[1]' is 7"),
