@@ -172,6 +172,7 @@ static const struct part parts[] = {
     {"RPC.md", "events", event_name_markdown},
     {"man/sonde.1.scd", "verbs", man_page_verbs},
     {"man/sonde.1.scd", "options", man_page_common_options},
+    {"man/sonde-daemon.1.scd", "restart-keys", config_restart_keys_page},
 };
 
 /* The parts of a verb's page, whose file name contains the verb. */
