@@ -167,12 +167,15 @@ static const struct part parts[] = {
     {"CONFIGURATION.md", "keys", config_schema_markdown},
     {"SCHEMA.md", "tables", append_tables},
     {"ANOMALIES.md", "pressure", pressure_markdown},
-    {"ANOMALIES.md", "admission", admission_markdown},
+    {"ANOMALIES.md", "admission-with-daemon", admission_with_daemon_list},
+    {"ANOMALIES.md", "admission-without-daemon", admission_without_daemon_list},
     {"RPC.md", "methods", append_methods},
     {"RPC.md", "events", event_name_markdown},
     {"man/sonde.1.scd", "verbs", man_page_verbs},
     {"man/sonde.1.scd", "options", man_page_common_options},
     {"man/sonde-daemon.1.scd", "restart-keys", config_restart_keys_page},
+    {"man/sonde-admit.1.scd", "admission-with-daemon", admission_with_daemon_list},
+    {"man/sonde-admit.1.scd", "admission-without-daemon", admission_without_daemon_list},
 };
 
 /* The parts of a verb's page, whose file name contains the verb. */
