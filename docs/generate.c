@@ -45,6 +45,20 @@ static void append_resolution(const struct field *field, struct text *out)
         text_printf(out, "%g", field->resolution);
 }
 
+/* The fields of an inner record that are fields of the outer one in JSON. Their older names are not
+ * written where the outer record has a field of that name, as in model/record-encode.c. */
+static void append_inline(const struct field *field, const struct record *outer, struct text *out)
+{
+    text_printf(out, "| all fields of %s | | | | | | %s", field->record->name, field->meaning);
+    for (size_t i = 0; i < field->record->field_count; i++) {
+        const struct field *inner = &field->record->fields[i];
+        if (inner->alias && record_find(outer, inner->alias))
+            text_printf(out, "; `%s` has only this name, because `%s` is another field here",
+                        inner->name, inner->alias);
+    }
+    text_append_string(out, " |\n");
+}
+
 static void append_record(const struct record *record, struct text *out)
 {
     text_printf(out, "\n## %s\n\n", record->name);
@@ -52,6 +66,10 @@ static void append_record(const struct record *record, struct text *out)
                             "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
+        if (field->type == FIELD_INLINE) {
+            append_inline(field, record, out);
+            continue;
+        }
         text_printf(out, "| `%s` | %s%s%s | %s | %s | %s | ", field->name,
                     field_type_name(field->type), field->record ? ": " : "",
                     field->record ? field->record->name : "", field_unit_name(field->unit),
@@ -68,33 +86,20 @@ static void append_record(const struct record *record, struct text *out)
 static void append_fields(struct text *out)
 {
     static const struct record *const records[] = {
-        &process_metric_record,
-        &snapshot_record,
-        &gpu_metric_record,
-        &job_progress_record,
-        &job_usage_record,
-        &process_event_record,
-        &anomaly_record,
-        &job_record,
-        &sheet_record,
-        &job_profile_record,
-        &pattern_record,
-        &gap_record,
-        &run_summary_record,
-        &machine_use_record,
-        &job_report_record,
-        &earlier_runs_record,
-        &machine_report_record,
-        &resource_estimate_record,
-        &daemon_status_record,
-        &memory_point_record,
-        &analysis_record,
-        &correlation_record,
-        &calibration_record,
-        &run_diff_record,
-        &run_difference_record,
-        &resource_sample_record,
-        &resource_summary_record,
+        &process_metric_record,  &snapshot_record,
+        &gpu_metric_record,      &job_progress_record,
+        &job_usage_record,       &process_event_record,
+        &anomaly_record,         &job_record,
+        &sheet_record,           &job_profile_record,
+        &pattern_record,         &gap_record,
+        &run_summary_record,     &machine_use_record,
+        &job_report_record,      &earlier_runs_record,
+        &machine_report_record,  &resource_estimate_record,
+        &daemon_status_record,   &memory_point_record,
+        &analysis_record,        &correlation_record,
+        &calibration_record,     &run_diff_record,
+        &figure_pair_record,     &run_difference_record,
+        &resource_sample_record, &resource_summary_record,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(records); i++)
@@ -162,11 +167,15 @@ static const struct part parts[] = {
     {"CONFIGURATION.md", "keys", config_schema_markdown},
     {"SCHEMA.md", "tables", append_tables},
     {"ANOMALIES.md", "pressure", pressure_markdown},
-    {"ANOMALIES.md", "admission", admission_markdown},
+    {"ANOMALIES.md", "admission-with-daemon", admission_with_daemon_list},
+    {"ANOMALIES.md", "admission-without-daemon", admission_without_daemon_list},
     {"RPC.md", "methods", append_methods},
     {"RPC.md", "events", event_name_markdown},
     {"man/sonde.1.scd", "verbs", man_page_verbs},
     {"man/sonde.1.scd", "options", man_page_common_options},
+    {"man/sonde-daemon.1.scd", "restart-keys", config_restart_keys_page},
+    {"man/sonde-admit.1.scd", "admission-with-daemon", admission_with_daemon_list},
+    {"man/sonde-admit.1.scd", "admission-without-daemon", admission_without_daemon_list},
 };
 
 /* The parts of a verb's page, whose file name contains the verb. */

@@ -110,7 +110,7 @@ static int run(const struct command_context *context, struct arguments *argument
 
 static const struct command_option options[] = {
     {"type", 't', "TYPE", "Also consider what earlier runs of this type needed.",
-     .more = "They count only if there are enough of them."},
+     .more = "They count only if the estimate from them has enough confidence."},
     {"wait", 'w', NULL, "Wait until a job may start.",
      .more =
          "sonde asks again until the answer is yes. Each answer states the delay until the next "

@@ -209,10 +209,10 @@ static int run(const struct command_context *context, struct arguments *argument
 static const struct command_option options[] = {
     {"calibration", 'c', NULL, "Show how often estimates held; without NAME, for all types.",
      .more = "For each finished run, sonde computes the estimate at its start and checks whether "
-             "the run stayed within the p95. `MEMORY, IF CONFIDENT` is memory, for estimates with "
-             "a confidence of 0.5 or more. The target is 95 %."},
-    {"json", 0, NULL, "Print a ResourceEstimate, or a list of Calibration objects, as JSON.",
-     .more = "The list is [] if there are no Calibration objects. Unknown values are null."},
+             "the run stayed within the p95. `MEMORY, IF CONFIDENT` is memory, for estimates that "
+             "admission uses. The target is 95 %."},
+    {"json", 0, NULL, "Print a ResourceEstimate, or an array of Calibration, as JSON.",
+     .more = "The array is [] if there are too few runs. Unknown values are null."},
 };
 
 const struct command command_estimate = {

@@ -141,11 +141,11 @@ static const struct command_option options[] = {
     {"since", 's', "TIME", "Show events at TIME or later."},
     {"until", 'u', "TIME", "Show events at TIME or before."},
     {"type", 't', "TYPE", "Show one type: spawn, exec, exit, signal, kill or oom.",
-     .is_repeatable = true, .more = "Events of any of the given types are shown."},
+     .is_repeatable = true},
     {"pid", 'p', "PID", "Show events of one process id."},
     {"limit", 'n', "N", "Show the latest N (default 50; with --follow 10).",
-     .more = "With --follow, N is the number of stored events to show first: 10 by default, or all "
-             "with --since; 0 shows only new events."},
+     .more = "With --follow, N stored events are shown first; with --since, the default is all of "
+             "them. 0 shows only new events."},
     {"follow", 'f', NULL, "Continue with new events as they happen; needs the daemon.",
      .more = "See sonde-daemon(1). --job is then the id of a job, which need not exist yet, or a "
              "run_id. With --type, only process events are shown."},

@@ -91,7 +91,7 @@ static const struct command_option options[] = {
     {"job", 'j', "ID", "List the runs of one job."},
     {"type", 't', "TYPE", "List the runs of one type."},
     {"limit", 'n', "N", "List the latest N (default 20)."},
-    {"json", 0, NULL, "Print a JSON array of Job objects; an empty one is not an error.",
+    {"json", 0, NULL, "Print a JSON array of Job objects, [] if there are none.",
      .more = "Unknown values are null."},
 };
 

@@ -107,7 +107,7 @@ static const struct command_option options[] = {
 
 const struct command command_report = {
     .name = "report",
-    .summary = "Report how a job ended and why, and what it used.",
+    .summary = "Report on a job (how it ended, why, what it used) or the machine.",
     .usage = "report [JOB] [--json]\n"
              "report --since TIME [--until TIME] [--json]",
     .details =

@@ -389,10 +389,10 @@ static int run(const struct command_context *context, struct arguments *argument
 }
 
 static const struct command_option options[] = {
-    {"job", 'j', "ID", "Name the job (default: program name and four hex digits).",
-     .more = "The default is such as make-7f3a. A job may run again later under the same name. If "
-             "a job of that name is still running, the new one is named ID-2 (ID-3, ...); sonde "
-             "prints this name and uses it in the summary."},
+    {"job", 'j', "ID", "Name the job (default: program and four hex digits: make-7f3a).",
+     .more = "A job may run again later under the same name. If a job of that name is still "
+             "running, the new one is named ID-2 (ID-3, ...); sonde prints this name and uses it "
+             "in the summary."},
     {"type", 't', "TYPE", "Set the type, which groups similar runs (default: from the command).",
      .more = "The default is the program's name, its first argument that is not an option, and the "
              "base name of the working directory: `make test @parser`."},

@@ -11,10 +11,10 @@ const size_t command_count = ARRAY_SIZE(commands);
 
 const struct command_option common_options[] = {
     {"config", 0, "FILE", "Read the configuration from FILE."},
-    {"state-dir", 0, "DIR", "Keep state in DIR (or SONDE_STATE_DIR).",
+    {"state-dir", 0, "DIR", "Keep state in DIR (or $SONDE_STATE_DIR).",
      .more = "Such a sonde is private: its daemon listens at DIR/sonde.sock, and verbs connect to "
              "no other daemon."},
-    {"socket", 0, "PATH", "Connect to the daemon at PATH (or SONDE_SOCKET).",
+    {"socket", 0, "PATH", "Connect to the daemon at PATH (or $SONDE_SOCKET).",
      .more = "Verbs then connect to no other daemon."},
     {"help", 'h', NULL, "Show help for the verb."},
 };

@@ -86,6 +86,18 @@ static size_t page_length(const char *text)
     return is_page ? length : 0;
 }
 
+/* Returns the length of `$NAME`, an environment variable; 0: the text does not begin with one. */
+static size_t variable_length(const char *text)
+{
+    size_t length = 1;
+
+    if (text[0] != '$' || !is_capital(text[1]))
+        return 0;
+    while (text[length] == '_' || is_capital(text[length]))
+        length++;
+    return length;
+}
+
 /* Appends what stands at the beginning of a word, if it has markup. Returns the bytes of `text`
  * that this used; 0: none. */
 static size_t append_special_word(const struct command *command, const char *text, struct text *out)
@@ -97,7 +109,8 @@ static size_t append_special_word(const struct command *command, const char *tex
         append_marked(out, '*', quoted, (size_t)(end - quoted));
         return (size_t)(end + 1 - text);
     }
-    if ((length = option_length(text)) || (length = page_length(text))) {
+    if ((length = option_length(text)) || (length = page_length(text)) ||
+        (length = variable_length(text))) {
         append_marked(out, '*', text, length);
         return length;
     }

@@ -341,6 +341,19 @@ void config_schema_markdown(struct text *out)
     }
 }
 
+void config_restart_keys_page(struct text *out)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; i < config_key_count; i++) {
+        if (!config_keys[i].needs_restart)
+            continue;
+        text_printf(out, "%s*%s*", separator, config_keys[i].path);
+        separator = ", ";
+    }
+    text_append_char(out, '\n');
+}
+
 /* ---- differences ---- */
 
 static void append_value(struct text *out, const struct config *config,

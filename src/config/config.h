@@ -205,3 +205,5 @@ int config_keep_restart_values(const struct config *from, struct config *to);
 
 /* Appends the table of keys for docs/CONFIGURATION.md. */
 void config_schema_markdown(struct text *out);
+/* Appends the keys that need a restart as a line of a man page, in bold, for sonde-daemon(1). */
+void config_restart_keys_page(struct text *out);

@@ -148,6 +148,8 @@ static void write_change(void *context, const struct config_change *change)
     json_write_string(json, change->from);
     json_write_key(json, "to");
     json_write_string(json, change->to);
+    json_write_key(json, "needs_restart");
+    json_write_bool(json, change->needs_restart);
     json_write_end_object(json);
 }
 
@@ -234,7 +236,8 @@ const struct rpc_method method_daemon_monitor_stream = {
 const struct rpc_method method_daemon_reload = {
     .name = "daemon.reload",
     .summary = "Reads the configuration again, like SIGHUP.",
-    .result = "{`changed`: [{`key`, `from`, `to`}]}; after an error the old "
+    .result = "{`changed`: [{`key`, `from`, `to`, `needs_restart`}]}; if `needs_restart` is true, "
+              "the daemon keeps its value until it is started again; after an error the old "
               "configuration stays in force",
     .handler = handle_daemon_reload,
 };

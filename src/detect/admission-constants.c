@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/macros.h"
 #include "detect/admission.h"
 
 /* Estimates with less confidence are ignored. */
@@ -47,33 +48,37 @@ void pressure_markdown(struct text *out)
     for (int level = PRESSURE_LOW; level <= PRESSURE_CRITICAL; level++)
         text_printf(out, " %g s%s |", pressure_thresholds[level].delay_seconds,
                     level == PRESSURE_CRITICAL ? ", and the step may not start" : "");
+    text_printf(out, "\n| delay until a refused job asks again (%d s without pressure) |",
+                RETRY_SECONDS);
+    for (int level = PRESSURE_LOW; level <= PRESSURE_CRITICAL; level++)
+        text_printf(out, " %g s |",
+                    MAX(pressure_thresholds[level].delay_seconds, (double)RETRY_SECONDS));
     text_append_char(out, '\n');
 }
 
-void admission_markdown(struct text *out)
+void admission_with_daemon_list(struct text *out)
+{
+    text_printf(out,
+                "- The processes of all jobs together use more than %.0f %% of "
+                "limits.max_memory_mb.\n"
+                "- Jobs have more than %.0f %% of limits.max_processes.\n"
+                "- One of these figures could not be read, or a limit is unknown.\n"
+                "- The memory estimate (p95) of the job's type exceeds the free memory below the "
+                "limit, and its confidence is %g or more.\n\n",
+                100 * ACCEPT_MEMORY_RATIO, 100 * PROCESS_RATIO, ESTIMATE_MIN_CONFIDENCE);
+}
+
+void admission_without_daemon_list(struct text *out)
 {
     const struct pressure_threshold *critical = &pressure_thresholds[PRESSURE_CRITICAL];
 
     text_printf(out,
-                "sonde refuses a **new job** when one of these is true:\n\n"
-                "- Memory use is above %g of the limit.\n"
-                "- Jobs have more than %g of the processes that they may have.\n"
-                "- The figures could not be read, or a limit is unknown.\n"
-                "- The p95 memory estimate of its type exceeds the free memory below the limit, "
-                "and the estimate's confidence is ≥ %g.\n\n",
-                ACCEPT_MEMORY_RATIO, PROCESS_RATIO, ESTIMATE_MIN_CONFIDENCE);
-    text_printf(out,
-                "A refusal contains the reason with its figures and the time after which to ask "
-                "again: %d s, or the delay of the level if that is longer.\n\n",
-                RETRY_SECONDS);
-    text_printf(out,
-                "Without a daemon the use by jobs is unknown, and only the memory of the machine "
-                "counts. `sonde admit` then refuses a job when one of these is true:\n\n"
                 "- Less than %.0f %% of the memory is available. Below %.0f %% the level is "
                 "critical, else high.\n"
-                "- PSI (`full_avg10`) is at least %g.\n"
-                "- These figures could not be read.\n"
-                "- The estimate exceeds the available memory, with the same confidence.\n",
+                "- All tasks wait for memory for %g %% of the time or more (PSI, full_avg10).\n"
+                "- The available memory could not be read.\n"
+                "- The memory estimate (p95) of the job's type exceeds the available memory, and "
+                "its confidence is %g or more.\n\n",
                 100 * (1 - ACCEPT_MEMORY_RATIO), 100 * (1 - critical->memory_ratio),
-                critical->psi_full_avg10);
+                critical->psi_full_avg10, ESTIMATE_MIN_CONFIDENCE);
 }

@@ -1,5 +1,5 @@
-/* The thresholds of pressure and admission, for pressure.c and admission.c. docs/ANOMALIES.md is
- * generated from them. */
+/* The thresholds of pressure and admission, for pressure.c and admission.c. Parts of
+ * docs/ANOMALIES.md and sonde-admit(1) are generated from them. */
 #pragma once
 
 #include "base/text.h"
@@ -23,6 +23,9 @@ extern const struct pressure_threshold pressure_thresholds[PRESSURE_CRITICAL + 1
 /* A rejected job waits at least this long, even without pressure. */
 #define RETRY_SECONDS 10
 
-/* Append the table of levels, and the list of reasons against a new job, for docs/ANOMALIES.md. */
+/* Appends the table of levels for docs/ANOMALIES.md. */
 void pressure_markdown(struct text *out);
-void admission_markdown(struct text *out);
+/* Append the list of conditions that refuse a new job. It has no markup, so that Markdown and man
+ * pages accept it. */
+void admission_with_daemon_list(struct text *out);
+void admission_without_daemon_list(struct text *out);

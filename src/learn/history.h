@@ -1,4 +1,4 @@
-/* The finished runs that correlation analyses, in a compact form: half a million fit in memory. */
+/* The finished runs that correlation analyzes, in a compact form: half a million fit in memory. */
 #pragma once
 
 #include <stdbool.h>

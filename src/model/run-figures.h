@@ -29,7 +29,7 @@ FIGURE(REAL, wall_seconds, UNMARKED, IN_SECONDS, REPORTED, .label = "wall", .min
 FIGURE(INT, processes, MARKED, A_COUNT, REPORTED, LIVE, .label = "processes", .min_difference = 1,
        .alias = "process_spawn_count", .meaning = "number of processes started")
 FIGURE(INT, peak_processes, MARKED, A_COUNT, REPORTED, LIVE, .label = "at one time",
-       .meaning = "largest number of processes at one time")
+       .meaning = "largest number of processes at one time, with zombies")
 FIGURE(INT, unique_pid_count, UNMARKED, A_COUNT, LIVE, .exactness = "processes",
        .meaning = "number of process ids that were seen")
 FIGURE(INT, exit_count, UNMARKED, A_COUNT, LIVE, .meaning = "processes that ended")

@@ -20,7 +20,9 @@
 
 static const struct field difference_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct run_difference, member, type, __VA_ARGS__)
-    FIELD(figure, FIELD_TEXT, .required = true, .meaning = "the field of the profile"),
+    FIELD(figure, FIELD_TEXT, .required = true,
+          .meaning = "the field of the profile; the older name, if it has two: "
+                     "total_cpu_seconds, process_spawn_count"),
     FIELD(value, FIELD_REAL, .resolution = 0.000001,
           .meaning = "the figure of this run, in the unit of the field"),
     FIELD(median, FIELD_REAL, .resolution = 0.000001,

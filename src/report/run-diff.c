@@ -12,7 +12,9 @@
 
 static const struct field figure_pair_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct figure_pair, member, type, __VA_ARGS__)
-    FIELD(figure, FIELD_TEXT, .required = true, .meaning = "the field of the profile"),
+    FIELD(figure, FIELD_TEXT, .required = true,
+          .meaning = "the field of the profile; the older name, if it has two: "
+                     "total_cpu_seconds, process_spawn_count"),
     FIELD(left, FIELD_REAL, .resolution = 0.000001,
           .meaning = "of the first run, in the unit of the field"),
     FIELD(right, FIELD_REAL, .resolution = 0.000001, .meaning = "of the second run"),
@@ -20,7 +22,7 @@ static const struct field figure_pair_fields[] = {
     FIELD(ratio, FIELD_REAL, .resolution = 0.0001, .meaning = "right / left; null if left is 0"),
 #undef FIELD
 };
-static const struct record figure_pair_record =
+const struct record figure_pair_record =
     RECORD_OF(struct figure_pair, "FigurePair", figure_pair_fields);
 
 static const struct field sheet_pair_fields[] = {

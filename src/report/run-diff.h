@@ -48,6 +48,7 @@ struct run_diff {
 };
 
 extern const struct record run_diff_record;
+extern const struct record figure_pair_record;
 
 /* Compares two reports. The result points into both; its lists are placed in `arena`. Returns 0 or
  * -ENOMEM. */

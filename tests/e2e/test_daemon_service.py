@@ -294,11 +294,11 @@ class Reload(ServiceTestCase):
         self.assertEqual(sonde.rpc("daemon.reload"), {"changed": []})
         sonde.interval = 0.5
         sonde.configure("profiler:\n  scope: all\ndaemon:\n  access: everyone\n")
-        changed = {change["key"]: (change["from"], change["to"])
+        changed = {change["key"]: (change["from"], change["to"], change["needs_restart"])
                    for change in sonde.rpc("daemon.reload")["changed"]}
-        self.assertEqual(changed, {"profiler.interval_seconds": ("0.2", "0.5"),
-                                   "profiler.scope": ("jobs", "all"),
-                                   "daemon.access": ("owner", "everyone")})
+        self.assertEqual(changed, {"profiler.interval_seconds": ("0.2", "0.5", False),
+                                   "profiler.scope": ("jobs", "all", False),
+                                   "daemon.access": ("owner", "everyone", False)})
         status = sonde.rpc("daemon.status")
         self.assertEqual((status["interval_seconds"], status["scope"]), (0.5, "all"))
         self.assertEqual(stat.S_IMODE(os.stat(sonde.socket).st_mode), 0o666)
@@ -346,7 +346,7 @@ class Reload(ServiceTestCase):
         self.assertTrue(os.path.exists(self.path("other.db")))
 
     def test_documented_keys_need_a_restart(self):
-        """The log names exactly the keys that docs/CONFIGURATION.md marks."""
+        """The log and the answer mark exactly the keys that docs/CONFIGURATION.md marks."""
         document = pathlib.Path(__file__).parents[2] / "docs" / "CONFIGURATION.md"
         marked = {key for key, reload in
                   re.findall(r"^\| `profiler\.(\w+)` \|[^|]*\|[^|]*\| (\w*) ?\|",
@@ -359,8 +359,9 @@ class Reload(ServiceTestCase):
         sonde = self.daemon()
         sonde.configure("profiler:\n" + "".join(f"  {key}: {value}\n"
                                                 for key, value in values.items()))
-        changed = {change["key"] for change in sonde.rpc("daemon.reload")["changed"]}
-        self.assertEqual(changed, {f"profiler.{key}" for key in values})
+        changed = {change["key"]: change["needs_restart"]
+                   for change in sonde.rpc("daemon.reload")["changed"]}
+        self.assertEqual(changed, {f"profiler.{key}": key in marked for key in values})
         for key in values:
             self.await_log(sonde, f"key=profiler.{key} ")
         logged = set(re.findall(r'"changed, needs a restart" key=profiler\.(\w+)', sonde.log_now))

@@ -104,16 +104,21 @@ static void test_only_confident_estimates_are_used(void **state _unused_)
 /* The documentation contains the thresholds. */
 static void test_markdown(void **state _unused_)
 {
-    _cleanup_text_ struct text levels = {0}, reasons = {0};
+    _cleanup_text_ struct text levels = {0}, with = {0}, without = {0};
 
     pressure_markdown(&levels);
     assert_non_null(strstr(text_string(&levels), "| measure | low | medium | high | critical |\n"));
     assert_non_null(strstr(text_string(&levels), "| > 0.50 | > 0.70 | > 0.85 | > 0.95 |\n"));
     assert_non_null(strstr(text_string(&levels), "| | ≥ 10 | ≥ 25 | ≥ 50 |\n"));
-    admission_markdown(&reasons);
-    assert_non_null(strstr(text_string(&reasons), "above 0.85 of the limit"));
-    assert_non_null(strstr(text_string(&reasons), "Less than 15 % of the memory is available. "
+    assert_non_null(
+        strstr(text_string(&levels), "(10 s without pressure) | 10 s | 10 s | 30 s | 60 s |\n"));
+    admission_with_daemon_list(&with);
+    assert_non_null(strstr(text_string(&with), "more than 85 % of limits.max_memory_mb.\n"));
+    assert_non_null(strstr(text_string(&with), "its confidence is 0.5 or more.\n"));
+    admission_without_daemon_list(&without);
+    assert_non_null(strstr(text_string(&without), "Less than 15 % of the memory is available. "
                                                   "Below 5 %"));
+    assert_non_null(strstr(text_string(&without), "for 50 % of the time or more"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -474,6 +474,18 @@ static void test_markdown(void **state)
         assert_non_null(strstr(table.bytes, config_keys[i].path));
 }
 
+static void test_restart_keys(void **state)
+{
+    _cleanup_text_ struct text line = {0};
+    (void)state;
+
+    config_restart_keys_page(&line);
+    assert_int_equal(strncmp(line.bytes, "*profiler.enabled*, *", 21), 0);
+    for (size_t i = 0; i < config_key_count; i++)
+        assert_int_equal(strstr(line.bytes, config_keys[i].path) != NULL,
+                         config_keys[i].needs_restart);
+}
+
 static void test_suggestions(void **state)
 {
     static const char *const names[] = {"retention", "scope", "strace_enabled", "all"};
@@ -521,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_keys_that_need_a_restart),
         cmocka_unit_test(test_paths_without_a_value_are_kept),
         cmocka_unit_test(test_markdown),
+        cmocka_unit_test(test_restart_keys),
         cmocka_unit_test(test_suggestions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,8 @@ static void test_table_of_verbs(void **state _unused_)
 static const struct command_option options[] = {
     {"count", 'n', "N", "Show the latest N, such as 5 (default: CPU count)."},
     {"kind", 0, "KIND", "Show one KIND; see wait4(2) and `a_b *`.", .is_repeatable = true,
-     .more = "KIND~1 is not RAM-KINDS, KIND_OF or anyKIND. With -n or --count, 5-n remain.\n\n"
+     .more = "KIND~1 is not RAM-KINDS, KIND_OF or anyKIND. With -n or --count, 5-n of $THE_KIND "
+             "remain.\n\n"
              "The rest is *plain*_, as DIR/x.sock."},
     {"old", 0, NULL, NULL, .instead = "--count"},
 };
@@ -110,7 +111,8 @@ static void test_options(void **state _unused_)
         "\tShow the latest _N_, such as 5 (default: CPU count).\n\n"
         "*--kind* _KIND_\n"
         "\tShow one _KIND_; see *wait4*(2) and *a\\_b \\**. May be repeated. _KIND_~1 is not "
-        "RAM-KINDS, KIND\\_OF or anyKIND. With *-n* or *--count*, 5-n remain.\n\n"
+        "RAM-KINDS, KIND\\_OF or anyKIND. With *-n* or *--count*, 5-n of "
+        "*$THE\\_KIND* remain.\n\n"
         "\tThe rest is \\*plain\\*\\_, as _DIR_/x.sock.\n\n"
         "*--config* _FILE_, *--state-dir* _DIR_, *--socket* _PATH_, *-h*, *--help*\n"
         "\tAs for every verb, see *sonde*(1).\n\n");
