@@ -12,12 +12,14 @@
 #include "cli/output.h"
 
 struct request {
+    char type[JOB_ID_MAX_BYTES + 1];
     const char *job_type; /* NULL: not given */
     bool waits;
     double timeout_sec; /* REAL_UNKNOWN: no limit */
 };
 
-static int read_request(const struct arguments *arguments, struct request *ret)
+static int read_request(const struct command_context *context, const struct arguments *arguments,
+                        struct request *ret)
 {
     const char *timeout = arguments_value(arguments, "timeout");
     uint64_t timeout_ns;
@@ -29,7 +31,7 @@ static int read_request(const struct arguments *arguments, struct request *ret)
     if (arguments->count)
         return command_misused(&command_admit, "unexpected argument '%s'; did you mean --type?",
                                SHOWN(arguments->words[0]));
-    int status = option_type(&command_admit, arguments, &ret->job_type);
+    int status = option_type(&command_admit, context, arguments, ret->type, &ret->job_type);
     if (status)
         return status;
     if (timeout && !ret->waits)
@@ -94,7 +96,7 @@ static int run(const struct command_context *context, struct arguments *argument
     struct admission admission;
     struct request request;
 
-    int status = read_request(arguments, &request);
+    int status = read_request(context, arguments, &request);
     if (status)
         return status;
     if (load_config(context, &config) < 0)

@@ -11,13 +11,15 @@
 #include "cli/output.h"
 #include "report/analysis-text.h"
 
-static int read_request(const struct arguments *arguments, struct analysis_request *ret)
+/* `type` is the place for the job type of the request. */
+static int read_request(const struct command_context *context, const struct arguments *arguments,
+                        char type[static JOB_ID_MAX_BYTES + 1], struct analysis_request *ret)
 {
     if (arguments->count)
         return command_misused(&command_analyze, "unexpected argument '%s'; did you mean --type?",
                                SHOWN(arguments->words[0]));
     *ret = (struct analysis_request){.now = ns_to_sec(clock_real_ns()), .uid = INT_UNKNOWN};
-    return option_type(&command_analyze, arguments, &ret->job_type);
+    return option_type(&command_analyze, context, arguments, type, &ret->job_type);
 }
 
 /* A failure only prints a note: the analysis is printed anyway. */
@@ -58,11 +60,12 @@ static int run(const struct command_context *context, struct arguments *argument
     _cleanup_(reader_closep) struct reader *reader = NULL;
     _cleanup_(arena_done) struct arena arena = {0};
     _cleanup_config_ struct config *config = NULL;
+    char type[JOB_ID_MAX_BYTES + 1];
     struct analysis_request request;
     struct pattern_renewal renewal;
     struct analysis analysis;
 
-    int status = read_request(arguments, &request);
+    int status = read_request(context, arguments, type, &request);
     if (status)
         return status;
     if (load_config(context, &config) < 0)

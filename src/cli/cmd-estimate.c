@@ -16,7 +16,7 @@
 
 struct request {
     char job_type[JOB_ID_MAX_BYTES + 1]; /* empty: not given */
-    bool may_be_job;                     /* it can also be the name of a job */
+    const char *name;                    /* it can also be a job of this name; NULL: it cannot */
     bool shows_calibration;
     bool as_json;
 };
@@ -48,9 +48,8 @@ static int read_type(const struct command_context *context, const struct argumen
     if (job_id_check(arguments->words[0], &reason) < 0)
         return command_misused(&command_estimate, "the name '%s' %s", SHOWN(arguments->words[0]),
                                reason);
-    strcpy(request->job_type, arguments->words[0]);
-    request->may_be_job = true;
-    return 0;
+    request->name = arguments->words[0]; /* names are stored as they are */
+    return command_type_redact(context, request->name, request->job_type) < 0 ? EXIT_USAGE : 0;
 }
 
 static int read_request(const struct command_context *context, const struct arguments *arguments,
@@ -92,12 +91,12 @@ static int resolve_job_name(struct reader *reader, struct request *request)
     _cleanup_(arena_done) struct arena arena = {0};
     struct job run;
 
-    if (!request->may_be_job)
+    if (!request->name)
         return 0;
     int r = find_run(reader, request->job_type, NULL, &arena, &run);
     if (r != 0)
         return MIN(r, 0);
-    r = find_run(reader, NULL, request->job_type, &arena, &run);
+    r = find_run(reader, NULL, request->name, &arena, &run);
     if (r <= 0 || !run.job_type || strlen(run.job_type) >= sizeof(request->job_type))
         return MIN(r, 0);
     strcpy(request->job_type, run.job_type);

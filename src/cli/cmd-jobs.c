@@ -10,7 +10,9 @@
 
 #define DEFAULT_LIMIT 20
 
-static int read_filter(const struct arguments *arguments, double now, struct job_filter *ret)
+/* `type` is the place for the job type of the filter. */
+static int read_filter(const struct command_context *context, const struct arguments *arguments,
+                       double now, char type[static JOB_ID_MAX_BYTES + 1], struct job_filter *ret)
 {
     const char *reason;
 
@@ -23,7 +25,7 @@ static int read_filter(const struct arguments *arguments, double now, struct job
     if (ret->job_id && job_id_check(ret->job_id, &reason) < 0)
         return option_invalid(&command_jobs, "job", ret->job_id, reason);
 
-    int status = option_type(&command_jobs, arguments, &ret->job_type);
+    int status = option_type(&command_jobs, context, arguments, type, &ret->job_type);
     if (status == 0)
         status = option_span(&command_jobs, arguments, now, &ret->since, &ret->until);
     if (status == 0)
@@ -65,10 +67,11 @@ static int run(const struct command_context *context, struct arguments *argument
     _cleanup_(arena_done) struct arena arena = {0};
     double now = ns_to_sec(clock_real_ns());
     bool as_json = arguments_has(arguments, "json");
+    char type[JOB_ID_MAX_BYTES + 1];
     struct job_filter filter;
     struct job_list jobs = {0};
 
-    int status = read_filter(arguments, now, &filter);
+    int status = read_filter(context, arguments, now, type, &filter);
     if (status == 0)
         status = as_json ? open_reader_if_any(&command_jobs, context, &reader)
                          : open_reader(&command_jobs, context, &reader);

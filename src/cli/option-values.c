@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "base/time-spec.h"
-#include "model/job.h"
+#include "cli/command-type.h"
 
 int option_invalid(const struct command *command, const char *name, const char *value,
                    const char *problem)
@@ -47,7 +47,9 @@ int option_span(const struct command *command, const struct arguments *arguments
     return *ret_since > now ? option_invalid(command, "since", since, "is in the future") : 0;
 }
 
-int option_type(const struct command *command, const struct arguments *arguments, const char **ret)
+int option_type(const struct command *command, const struct command_context *context,
+                const struct arguments *arguments, char into[static JOB_ID_MAX_BYTES + 1],
+                const char **ret)
 {
     const char *text = arguments_value(arguments, "type"), *reason;
 
@@ -55,7 +57,9 @@ int option_type(const struct command *command, const struct arguments *arguments
         return 0;
     if (job_id_check(text, &reason) < 0)
         return option_invalid(command, "type", text, reason);
-    *ret = text;
+    if (command_type_redact(context, text, into) < 0)
+        return EXIT_USAGE;
+    *ret = into;
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "cli/command.h"
-#include "model/field.h"
+#include "model/job.h"
 
 /* The largest --limit. */
 #define OPTION_LIMIT_MAX 1000000
@@ -20,8 +20,11 @@ int option_time(const struct command *command, const struct arguments *arguments
 /* --since and --until; it is an error if --since is later than --until. */
 int option_span(const struct command *command, const struct arguments *arguments, double now,
                 double *ret_since, double *ret_until);
-/* --type */
-int option_type(const struct command *command, const struct arguments *arguments, const char **ret);
+/* --type, redacted with the words of the configuration, as types are stored. *ret points to `into`.
+ */
+int option_type(const struct command *command, const struct command_context *context,
+                const struct arguments *arguments, char into[static JOB_ID_MAX_BYTES + 1],
+                const char **ret);
 /* --limit */
 int option_limit(const struct command *command, const struct arguments *arguments, size_t *ret);
 /* A name of an enumeration, as in JSON. For outcomes, "failed" and "succeeded" are accepted too. */

@@ -8,25 +8,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/feed-source.h"
+#include "sample/scope.h"
 
 void frame_done(struct frame *frame)
 {
     snapshot_unref(frame->snapshot);
     arena_done(&frame->arena);
     *frame = (struct frame){.open_anomalies = INT_UNKNOWN};
-}
-
-/* Removes the anomalies of other jobs; the source leaves their processes out. */
-static void keep_anomalies(struct frame *frame, const char *job)
-{
-    struct anomaly_list *anomalies = &frame->anomalies;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < anomalies->count; i++)
-        if (job_is_named(job, anomalies->items[i].job_id, anomalies->items[i].run_id))
-            anomalies->items[kept++] = anomalies->items[i];
-    anomalies->count = kept;
-    frame->open_anomalies = (int64_t)kept;
 }
 
 struct frame frame_take(struct frame *frame)
@@ -63,8 +51,10 @@ void feed_send_event(const struct feed *feed, const struct event_line *line)
 void feed_send_frame(const struct feed *feed, struct frame *frame)
 {
     frame->boot_ns = clock_boot_ns();
-    if (feed->job[0])
-        keep_anomalies(frame, feed->job);
+    if (feed->job[0]) { /* the source leaves the processes of other jobs out */
+        SCOPE_KEEP_JOB(&frame->anomalies, feed->job);
+        frame->open_anomalies = (int64_t)frame->anomalies.count;
+    }
     feed->sink.on_frame(feed->sink.context, frame);
     frame_done(frame);
 }

@@ -34,12 +34,10 @@ int history_frames_read_marks(struct history_frames *frames, size_t *ret_added);
 int history_frames_read_anomalies(struct history_frames *frames);
 
 double history_frames_time_at(const struct history_frames *frames, size_t position);
-/* The position of the first frame at or after that time, or of the last frame. There must be one.
- */
+/* The position of the first frame at or after that time, or of the last one. There must be one. */
 size_t history_frames_find(const struct history_frames *frames, double time);
 
 /* Reads the frame at a position, with only this job (NULL: all); the caller frees it with
- * frame_done(). Returns 0, -ENOENT (deleted
- * by retention meanwhile) or another negative errno. */
+ * frame_done(). Returns 0, -ENOENT (deleted by retention meanwhile) or another negative errno. */
 int history_frames_read(struct history_frames *frames, size_t position, const char *job,
                         struct frame *ret);

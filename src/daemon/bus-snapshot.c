@@ -49,6 +49,7 @@ static int index_pids(struct viewer *viewer, const struct snapshot *snapshot)
     return r;
 }
 
+/* Fails closed: a list that this function does not know is hidden. */
 static bool is_shown(void *context, const struct field *list, const void *item)
 {
     const struct viewer *viewer = context;
@@ -65,7 +66,8 @@ static bool is_shown(void *context, const struct field *list, const void *item)
     }
     case offsetof(struct snapshot, zombie_pids):
         return map_get(&viewer->pids, (uint64_t) * (const int64_t *)item);
-    default: return true;
+    case offsetof(struct snapshot, gpus): return true; /* of the machine */
+    default: return false;
     }
 }
 

@@ -176,14 +176,20 @@ static int apply_config(struct daemon *daemon, struct config *config)
     int r = rules_new(&config->jobs.rules, &rules);
     if (r < 0)
         return r;
-    struct engine_settings old = engine_settings_of(daemon->config, daemon->rules);
-    struct engine_settings new = engine_settings_of(config, rules);
-    r = engine_configure(daemon->engine, &new);
-    if (r == 0 && (r = server_set_access(daemon->server, &config->daemon_access)) < 0)
-        engine_configure(daemon->engine, &old);
+    struct engine_settings settings = engine_settings_of(config, rules);
+    r = server_set_access(daemon->server, &config->daemon_access);
     if (r < 0)
         return r;
+    /* The engine comes last: it keeps pointers into the new configuration, so once it has accepted
+     * that, nothing may fail. */
+    r = engine_configure(daemon->engine, &settings);
+    if (r < 0) {
+        if (server_set_access(daemon->server, &daemon->config->daemon_access) < 0)
+            log_fields(LOG_LEVEL_ERROR, "the access to the socket did not change back", NULL);
+        return r;
+    }
     run_lifecycle_redact(daemon, &config->redact);
+    live_redact(&daemon->live, &config->redact);
     if (daemon->writer && store_writer_configure(daemon->writer, &config->retention) < 0)
         log_fields(LOG_LEVEL_ERROR, "retention did not change: out of memory", NULL);
     periodic_analysis_configure(daemon->analysis, analysis_interval_ms(config),

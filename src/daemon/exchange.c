@@ -92,8 +92,18 @@ static bool submit_query(struct exchange *exchange)
     return exchange->is_answered;
 }
 
+/* Redacts with the words in force now: an earlier request of the batch, or a reload while a query
+ * was pending, may have changed them. Returns false with an error in the answer. */
+static bool redact_request(struct exchange *exchange, struct rpc_request *request)
+{
+    if (rpc_request_redact(request, &exchange->daemon->config->redact, &exchange->arena) == 0)
+        return true;
+    answer_fail(&exchange->answer, RPC_INTERNAL_ERROR, "no memory left");
+    return false;
+}
+
 /* Returns whether the request is answered; else a query is pending. */
-static bool handle_request(struct exchange *exchange, const struct rpc_request *request)
+static bool handle_request(struct exchange *exchange, struct rpc_request *request)
 {
     struct answer *answer = &exchange->answer;
 
@@ -101,7 +111,7 @@ static bool handle_request(struct exchange *exchange, const struct rpc_request *
     if (exchange->out.length > ANSWERS_MAX_BYTES)
         answer_fail(answer, RPC_RESOURCES_EXHAUSTED,
                     "the answers of this batch are too large together; request less at once");
-    else
+    else if (redact_request(exchange, request))
         dispatch(exchange->daemon, exchange->connection, request, answer);
     if ((!answer->thread && !answer->wait) || answer->error)
         return true;
@@ -141,7 +151,7 @@ static void finish(struct exchange *exchange)
 static bool handle_requests(struct exchange *exchange)
 {
     while (exchange->connection && exchange->next < exchange->message.count) {
-        const struct rpc_request *request = &exchange->message.items[exchange->next];
+        struct rpc_request *request = &exchange->message.items[exchange->next];
         if (!handle_request(exchange, request))
             return false;
         exchange->next++;
@@ -160,9 +170,9 @@ static void on_query_done(void *context)
         exchange->is_answered = true;
         return;
     }
-    const struct rpc_request *request = &exchange->message.items[exchange->next++];
+    struct rpc_request *request = &exchange->message.items[exchange->next++];
     exchange->query.connection = exchange->connection;
-    if (!answer->error && answer->then && exchange->connection)
+    if (!answer->error && answer->then && exchange->connection && redact_request(exchange, request))
         answer->then(exchange->daemon, &exchange->query);
     append_answer(exchange, request);
     handle_requests(exchange);
@@ -180,8 +190,8 @@ struct exchange *exchange_start(struct daemon *daemon, struct connection *connec
     exchange->daemon = daemon;
     exchange->connection = connection;
     exchange->on_done = on_done;
-    if (rpc_message_parse(&daemon_methods, line, length, &daemon->config->redact, &exchange->arena,
-                          &exchange->message) < 0) {
+    if (rpc_message_parse(&daemon_methods, line, length, &exchange->arena, &exchange->message) <
+        0) {
         exchange_free(exchange);
         *ret_error = -ENOMEM;
         return NULL;

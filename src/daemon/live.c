@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "model/record-copy.h"
+#include "model/redact.h"
 
 void live_done(struct live *live)
 {
@@ -43,6 +44,36 @@ void live_note_gap(struct live *live, const struct gap *gap)
     place->gap = *gap;
     place->gap.reason = gap->reason ? place->reason : NULL;
     snprintf(place->reason, sizeof(place->reason), "%s", gap->reason ? gap->reason : "");
+}
+
+/* Returns a redacted copy; NULL without memory. */
+static struct snapshot *copy_redacted(const struct snapshot *snapshot,
+                                      const struct text_list *words)
+{
+    struct snapshot *copy = snapshot_new();
+    struct arena arena = {0};
+
+    if (!copy)
+        return NULL;
+    int r = record_copy(&snapshot_record, snapshot, &arena, copy);
+    copy->arena = arena; /* record_copy() has also copied the arena of the other one */
+    if (r == 0)
+        r = redact_record(words, &snapshot_record, &copy->arena, copy);
+    if (r == 0)
+        return copy;
+    snapshot_free(copy);
+    return NULL;
+}
+
+void live_redact(struct live *live, const struct text_list *words)
+{
+    const struct snapshot *former = live->latest;
+
+    for (size_t i = 0; i < MIN(live->event_count, (size_t)LIVE_EVENTS_MAX); i++)
+        redact_record(words, &process_event_record, &live->events[i].arena, &live->events[i].event);
+    if (former)
+        live->latest = copy_redacted(former, words);
+    snapshot_unref(former);
 }
 
 const struct process_metric *live_find_process(const struct live *live, pid_t pid)

@@ -36,6 +36,11 @@ void live_note_snapshot(struct live *live, const struct snapshot *snapshot);
 void live_note_event(struct live *live, const struct process_event *event, int64_t uid);
 void live_note_gap(struct live *live, const struct gap *gap);
 
+/* Redacts the command lines of the events and of the latest snapshot with other words
+ * (model/redact.h). The snapshot is replaced by a copy, because others share it; without memory
+ * there is none until the next one. */
+void live_redact(struct live *live, const struct text_list *words);
+
 /* The process in the latest snapshot; NULL if it is not in it. */
 const struct process_metric *live_find_process(const struct live *live, pid_t pid);
 

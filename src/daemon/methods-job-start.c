@@ -383,7 +383,7 @@ static const struct rpc_param job_start_params[] = {
                    .meaning = "name that runs of the same work share; estimates are per type"),
     PARAM_TEXT("command", COMMAND_MAX_BYTES, .allows_controls = true, .holds_command = true,
                .meaning = "its command line"),
-    PARAM_TEXT("cwd", RPC_TEXT_MAX_BYTES, .allows_controls = true,
+    PARAM_TEXT("cwd", RPC_TEXT_MAX_BYTES, .allows_controls = true, .holds_command = true,
                .meaning = "the working directory"),
     PARAM_INT("total_sheets", 1, RPC_NUMBER_MAX, .meaning = "the number of steps"),
     PARAM_PID("pid", .meaning =

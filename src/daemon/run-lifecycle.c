@@ -139,14 +139,17 @@ bool lifecycle_has_room(const struct daemon *daemon)
     return !daemon->writer || store_writer_load(daemon->writer) != STORE_LOAD_FULL;
 }
 
-/* A run keeps no command line as it was read: other words can only hide more of it. */
+/* A run keeps no command line as it was read: other words can only hide more of it. Without memory
+ * a text becomes unknown. */
 void run_lifecycle_redact(struct daemon *daemon, const struct text_list *words)
 {
+    struct run *run = NULL;
     size_t position = 0;
 
     for (struct lifecycle_entry *entry; (entry = map_next(&daemon->lifecycle.entries, &position));)
-        if (redact_record(words, &job_record, &entry->arena, &entry->begun) < 0)
-            entry->begun.command = entry->begun.job_type = NULL;
+        redact_record(words, &job_record, &entry->arena, &entry->begun);
+    while ((run = registry_next_run(daemon->registry, run)))
+        redact_buffer(words, run->status, sizeof(run->status));
 }
 
 /* ---- publishing ---- */
@@ -177,8 +180,10 @@ void lifecycle_publish_job(struct daemon *daemon, enum event_name event, const s
 
 /* ---- a run begins ---- */
 
-/* Derives the job type from the first arguments of the command. */
-static const char *derive_type(const struct job_start *start, char *into, size_t size)
+/* Derives the job type from the first arguments of the command and the working directory. They are
+ * redacted, but the last part of a path may show a secret that the whole path did not. */
+static const char *derive_type(const struct job_start *start, const struct text_list *words,
+                               char *into, size_t size)
 {
     char command[COMMAND_MAX_BYTES + 1];
     const char *argv[16] = {NULL};
@@ -190,6 +195,7 @@ static const char *derive_type(const struct job_start *start, char *into, size_t
     for (size_t i = 0; i < ARRAY_SIZE(argv) - 1 && (argv[i] = strsep(&rest, " ")); i++)
         ;
     job_type_format(argv, start->cwd, into, size);
+    redact_buffer(words, into, size);
     return into;
 }
 
@@ -220,7 +226,7 @@ static int store_begin(struct daemon *daemon, const struct job_start *start, str
     run->total_sheets = start->total_sheets;
     fill_job(daemon, start, run, &job);
     if (!job.job_type)
-        job.job_type = derive_type(start, type, sizeof(type));
+        job.job_type = derive_type(start, &daemon->config->redact, type, sizeof(type));
     int r = add_entry(daemon, start, run, &job);
     if (r < 0)
         return r;
@@ -347,8 +353,10 @@ int run_lifecycle_begin(struct daemon *daemon, const struct job_start *start, st
 void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
                                const struct process_facts *facts)
 {
+    const struct text_list *words = &daemon->config->redact;
+    _cleanup_(arena_done) struct arena arena = {0};
     char command[COMMAND_MAX_BYTES + 1];
-    const struct job_start start = {
+    struct job_start start = {
         .job_id = run->job_id,
         .command = facts->command ? command : NULL,
         .cwd = facts->cwd,
@@ -360,8 +368,10 @@ void run_lifecycle_begin_found(struct daemon *daemon, struct run *run,
 
     if (facts->command) {
         utf8_clean(command, sizeof(command), facts->command, strlen(facts->command));
-        redact_buffer(&daemon->config->redact, command, sizeof(command));
+        redact_buffer(words, command, sizeof(command));
     }
+    if (redact_replace(words, &arena, &start.cwd) < 0)
+        start.cwd = NULL;
     store_begin(daemon, &start, run); /* without memory, only its samples are stored */
 }
 

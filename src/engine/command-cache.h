@@ -26,7 +26,8 @@ void command_cache_expect(struct command_cache *cache, pid_t pid, const char *pa
 /* Drops the expectation, because the event may be lost. */
 void command_cache_drop_expected(struct command_cache *cache);
 
-/* Redacts the command lines with other words (model/redact.h). */
+/* Redacts the command lines with other words (model/redact.h), each in its place: one that grows
+ * loses its end. They are replaced at the next snapshot. */
 void command_cache_redact(struct command_cache *cache, const struct text_list *words);
 
 /* Sets the command of an exec event: to `reported`; if that is NULL, to the command line in /proc,

@@ -274,27 +274,25 @@ static void add_own_spawn(struct engine *engine)
 
 int engine_configure(struct engine *engine, const struct engine_settings *settings)
 {
-    bool has_other_interval = settings->interval_ns != engine->settings.interval_ns;
     struct ticker *ticker = NULL;
 
+    /* Everything that can fail comes first: after an error the caller frees the new words. */
     if (settings->anomaly && !engine->detector) {
         int r = detector_new(settings->anomaly, &engine->detector);
         if (r < 0)
             return r;
     }
-    int has_other_words = tick_builder_redact(&engine->builder, settings->redact);
-    if (has_other_words < 0)
-        return has_other_words;
-    if (has_other_interval) {
+    if (settings->interval_ns != engine->settings.interval_ns) {
         int r = ticker_start(engine->loop, settings->interval_ns, on_tick, engine, &ticker);
-        if (r < 0) {
-            tick_builder_redact(&engine->builder, engine->settings.redact);
+        if (r < 0)
             return r;
-        }
         ticker_close(engine->ticker);
         engine->ticker = ticker;
     }
+    bool has_other_words = tick_builder_redact(&engine->builder, settings->redact);
     collector_redact(engine->collector, settings->redact);
+    if (has_other_words)
+        unseen_events_redact(&engine->unseen, settings->redact);
     if (has_other_words && engine->detector)
         detector_redact(engine->detector, settings->redact);
     if (settings->anomaly)

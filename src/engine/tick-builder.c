@@ -28,25 +28,23 @@ void tick_builder_done(struct tick_builder *builder)
 
 /* ---- redaction ---- */
 
-int tick_builder_redact(struct tick_builder *builder, const struct text_list *words)
+static void redact_events(struct tick_box *box, const struct text_list *words)
 {
-    struct redaction redaction = builder->redaction;
-    int r = 0;
+    for (size_t i = 0; box && i < box->tick.events.count; i++)
+        redact_record(words, &process_event_record, &box->arena, &box->tick.events.items[i]);
+}
 
-    if (!redaction_set(&redaction, words)) {
-        builder->redaction = redaction;
-        return 0;
-    }
-    for (size_t i = 0; builder->box && i < builder->box->tick.events.count && r == 0; i++)
-        r = redact_record(words, &process_event_record, &builder->box->arena,
-                          &builder->box->tick.events.items[i]);
-    if (r < 0)
-        return r;
+bool tick_builder_redact(struct tick_builder *builder, const struct text_list *words)
+{
+    if (!redaction_set(&builder->redaction, words))
+        return false;
+    for (struct tick_box *box = builder->complete; box; box = box->next)
+        redact_events(box, words);
+    redact_events(builder->box, words);
     command_cache_redact(&builder->commands, words);
     sent_signals_redact(&builder->sent, words);
     failure_chains_redact(&builder->failures, words);
-    builder->redaction = redaction;
-    return 1;
+    return true;
 }
 
 /* Without memory the text becomes unknown. */

@@ -27,9 +27,9 @@ struct tick_builder {
 void tick_builder_done(struct tick_builder *builder);
 
 /* Sets the words of redaction (NULL: none), which must outlive the builder or the next call. Other
- * words redact what the builder holds anew. Returns 0, 1 (they are others), or -ENOMEM with the
- * previous words in force. */
-int tick_builder_redact(struct tick_builder *builder, const struct text_list *words);
+ * words redact what the builder holds anew, also complete boxes; without memory a text becomes
+ * unknown. Returns whether they are others. */
+bool tick_builder_redact(struct tick_builder *builder, const struct text_list *words);
 
 /* Returns the box of the next tick, which the builder owns; NULL without memory. */
 struct tick_box *tick_builder_box(struct tick_builder *builder);

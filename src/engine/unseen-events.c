@@ -1,6 +1,7 @@
 #include "engine/unseen-events.h"
 
 #include "model/record-copy.h"
+#include "model/redact.h"
 
 void unseen_events_done(struct unseen_events *unseen)
 {
@@ -27,6 +28,12 @@ void unseen_events_add(struct unseen_events *unseen, const struct process_event_
         }
         VEC_PUSH(&unseen->events, copy);
     }
+}
+
+void unseen_events_redact(struct unseen_events *unseen, const struct text_list *words)
+{
+    for (size_t i = 0; i < unseen->events.count; i++)
+        redact_record(words, &process_event_record, &unseen->arena, &unseen->events.items[i]);
 }
 
 struct process_event_list unseen_events_list(const struct unseen_events *unseen)

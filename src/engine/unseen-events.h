@@ -20,5 +20,8 @@ void unseen_events_done(struct unseen_events *unseen);
 
 /* Copies execs and OOM kills; without memory, drops them. */
 void unseen_events_add(struct unseen_events *unseen, const struct process_event_list *events);
+/* Redacts their command lines with other words (model/redact.h); without memory a text becomes
+ * unknown. */
+void unseen_events_redact(struct unseen_events *unseen, const struct text_list *words);
 struct process_event_list unseen_events_list(const struct unseen_events *unseen);
 void unseen_events_clear(struct unseen_events *unseen);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/macros.h"
 #include "base/uuid.h"
 #include "explain/program-kind.h"
@@ -35,8 +36,10 @@ struct failure {
     uint64_t order;
     bool is_past; /* it was a first process of its run, and another first process started since */
     struct process_event event;
-    char *late_details; /* of an OOM kill that was reported after the end; NULL: none */
-    char texts[];       /* the other texts of the event */
+    char *late_details;    /* of an OOM kill that was reported after the end; NULL: none */
+    unsigned redaction;    /* the last one that it had: the number of the call */
+    struct arena redacted; /* texts that redaction has replaced */
+    char texts[];          /* the other texts of the event */
 };
 
 struct living {
@@ -63,6 +66,7 @@ static void failure_unref(struct failure *failure)
     while (failure && --failure->uses == 0) {
         struct failure *below = failure->below;
         free(failure->late_details);
+        arena_done(&failure->redacted);
         free(failure);
         failure = below;
     }
@@ -205,41 +209,43 @@ void failure_chains_forget_run(struct failure_chains *chains, const char *run_id
         }
 }
 
-/* Redacts a text of our own where it is. */
-static void redact_own(const struct text_list *words, const char *text)
+/* Chains share their ends: the rest of a chain that this call has reached before is redacted. */
+static void redact_failures(const struct failure_chains *chains, const struct text_list *words,
+                            struct failure *failure)
 {
-    if (text)
-        redact_buffer(words, (char *)(uintptr_t)text, strlen(text) + 1);
-}
-
-static void redact_failures(const struct text_list *words, struct failure *failure)
-{
-    for (; failure; failure = failure->below) {
-        redact_own(words, failure->event.command);
-        redact_own(words, failure->event.sender_command);
-        redact_own(words, failure->event.details);
+    for (; failure && failure->redaction != chains->redactions; failure = failure->below) {
+        failure->redaction = chains->redactions;
+        redact_record(words, &process_event_record, &failure->redacted, &failure->event);
     }
 }
 
-static void redact_living(const struct text_list *words, struct living *living)
+static void redact_living(const struct failure_chains *chains, const struct text_list *words,
+                          struct living *living)
 {
-    redact_own(words, living->command);
-    redact_failures(words, living->end);
+    _cleanup_text_ struct text hidden = {0};
+    int r = words && living->command ? redact_text(living->command, words, &hidden) : 0;
+
+    if (r != 0) {
+        free(living->command);
+        living->command = r > 0 ? strdup(text_string(&hidden)) : NULL;
+    }
+    redact_failures(chains, words, living->end);
     for (size_t i = 0; i < living->failed_count; i++)
-        redact_failures(words, living->failed[i]);
+        redact_failures(chains, words, living->failed[i]);
 }
 
 void failure_chains_redact(struct failure_chains *chains, const struct text_list *words)
 {
     size_t position = 0;
 
+    chains->redactions++;
     for (struct living *living; (living = map_next(&chains->living, &position));)
-        redact_living(words, living);
+        redact_living(chains, words, living);
     for (size_t i = 0; i < FAILURE_CHAINS_EARLY_MAX; i++)
         if (chains->early[i])
-            redact_living(words, chains->early[i]);
+            redact_living(chains, words, chains->early[i]);
     for (size_t i = 0; i < FAILURE_CHAINS_ENDED_MAX; i++)
-        redact_failures(words, chains->ended[i]);
+        redact_failures(chains, words, chains->ended[i]);
 }
 
 static int set_command(struct living *living, const char *command)

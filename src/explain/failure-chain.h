@@ -45,6 +45,7 @@ struct failure_chains {
     struct living *early[FAILURE_CHAINS_EARLY_MAX];  /* ended before their children; a ring */
     size_t early_count;                              /* number ever added */
     uint64_t order;                                  /* number of the last event */
+    unsigned redactions;                             /* calls of failure_chains_redact() */
 };
 
 void failure_chains_done(struct failure_chains *chains);
@@ -65,7 +66,8 @@ void failure_chains_drop_living(struct failure_chains *chains);
 /* Call it when a run is over: drops all data about it. */
 void failure_chains_forget_run(struct failure_chains *chains, const char *run_id);
 
-/* Redacts the command lines of living and failed processes with other words (model/redact.h). */
+/* Redacts the command lines of living and failed processes with other words (model/redact.h).
+ * Without memory a text becomes unknown. */
 void failure_chains_redact(struct failure_chains *chains, const struct text_list *words);
 
 /* Finds the chain that ends with a first process of the run that ended with `exit_code` or by

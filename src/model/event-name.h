@@ -51,8 +51,7 @@ enum event_kind event_name_kind(const char *text);
  * process. Decides by the details, because JSON does not contain `is_step`. */
 enum event_name event_name_of_step(const struct process_event *event);
 
-/* Returns whether `pattern` matches `name`: a pattern is a name, a prefix such as `sheet.*`, or
- * `*`.
+/* Returns whether `pattern` matches `name`: a pattern is a name, a prefix such as `sheet.*` or `*`.
  */
 bool event_name_matches(const char *pattern, const char *name);
 /* Returns whether any event matches the pattern. */

@@ -155,8 +155,7 @@ void record_init(const struct record *record, void *object);
 /* Returns the entry of that name, or NULL. */
 const struct tally *tally_find(const struct tally_list *list, const char *name);
 
-/* Returns the field of that name or alias, or NULL. Fields of inner records are not found.
- */
+/* Returns the field of that name or alias, or NULL. Fields of inner records are not found. */
 const struct field *record_find(const struct record *record, const char *name);
 
 /* Returns the older name of a field that has two. The database and lists of figures use it, because

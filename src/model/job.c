@@ -72,7 +72,7 @@ static const struct field job_fields[] = {
     FIELD(job_type, FIELD_TEXT, .holds_command = true,
           .meaning = "name that runs of the same work share"),
     FIELD(command, FIELD_TEXT, .holds_command = true, .meaning = "command line"),
-    FIELD(cwd, FIELD_TEXT, .meaning = "working directory"),
+    FIELD(cwd, FIELD_TEXT, .holds_command = true, .meaning = "working directory"),
     FIELD(uid, FIELD_INT, .meaning = "user id of the owner"),
     FIELD(host, FIELD_TEXT, .meaning = "name of the machine"),
     FIELD(started_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
@@ -97,7 +97,8 @@ static const struct field sheet_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct sheet, member, type, __VA_ARGS__)
     FIELD(run_id, FIELD_TEXT, .required = true, .meaning = "id of the run"),
     FIELD(sheet_num, FIELD_INT, .required = true, .meaning = "number of the step, from 0"),
-    FIELD(name, FIELD_TEXT, .meaning = "name of the step, as the scheduler reported it"),
+    FIELD(name, FIELD_TEXT, .holds_command = true,
+          .meaning = "name of the step, as the scheduler reported it"),
     FIELD(started_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
           .meaning = "start time"),
     FIELD(ended_at, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001, .meaning = "end time"),

@@ -449,14 +449,18 @@ static int redact_field(const struct text_list *words, const struct field *field
     int r = 0;
 
     switch (field->type) {
-    case FIELD_TEXT: return field->holds_command ? redact_replace(words, arena, value) : 0;
+    case FIELD_TEXT:
+        if (field->holds_command && (r = redact_replace(words, arena, value)) < 0)
+            *(const char **)value = NULL;
+        return r;
     case FIELD_RECORD:
     case FIELD_INLINE: return redact_record(words, field->record, arena, value);
     case FIELD_RECORDS:
     case FIELD_KEYED:
-        for (size_t i = 0; i < list->count && r == 0; i++)
-            r = redact_record(words, field->record, arena,
-                              (char *)list->items + i * field->record->size);
+        for (size_t i = 0; i < list->count; i++)
+            if (redact_record(words, field->record, arena,
+                              (char *)list->items + i * field->record->size) < 0)
+                r = -ENOMEM;
         return r;
     default: return 0;
     }
@@ -467,21 +471,23 @@ int redact_record(const struct text_list *words, const struct record *record, st
 {
     int r = 0;
 
-    for (size_t i = 0; i < record->field_count && r == 0; i++)
-        r = redact_field(words, &record->fields[i], arena,
-                         (char *)object + record->fields[i].offset);
+    for (size_t i = 0; i < record->field_count; i++)
+        if (redact_field(words, &record->fields[i], arena,
+                         (char *)object + record->fields[i].offset) < 0)
+            r = -ENOMEM;
     return r;
 }
 
 /* ---- arguments ---- */
 
-/* Redacts an argument after the one before it, which may name the secret. */
-static int redact_argument(const struct text_list *words, const char *before, struct arena *arena,
-                           const char **argument)
+int redact_argument(const struct text_list *words, const char *before, struct arena *arena,
+                    const char **argument)
 {
     const char *plain = *argument;
     _cleanup_text_ struct text both = {0}, hidden = {0};
 
+    if (!words)
+        return 0;
     int r = redact_replace(words, arena, argument);
     if (r < 0 || *argument != plain)
         return r;
@@ -498,26 +504,6 @@ static int redact_argument(const struct text_list *words, const char *before, st
     if (!is_kept)
         *argument = stars;
     return 0;
-}
-
-int redact_arguments(const struct text_list *words, char *const *argv, struct arena *arena,
-                     const char ***ret)
-{
-    size_t count = 0;
-    int r = 0;
-
-    while (argv[count])
-        count++;
-    const char **list = arena_alloc(arena, (count + 1) * sizeof(*list));
-    if (!list)
-        return -ENOMEM;
-    for (size_t i = 0; i <= count; i++)
-        list[i] = argv[i];
-    for (size_t i = 0; words && i < count && r == 0; i++)
-        r = redact_argument(words, i ? argv[i - 1] : "", arena, &list[i]);
-    if (r == 0)
-        *ret = list;
-    return r;
 }
 
 /* ---- the words in force ---- */

@@ -41,14 +41,15 @@ void redact_buffer(const struct text_list *words, char *text, size_t size);
 
 /* Redacts all texts of an object that hold command lines (see field.h), also those of records in
  * it, whose lists must belong to the caller. Replacements are placed in `arena`. Returns 0, or
- * -ENOMEM: then some texts are not redacted. */
+ * -ENOMEM: then the texts that could not be redacted are NULL, so that no secret stays. */
 int redact_record(const struct text_list *words, const struct record *record, struct arena *arena,
                   void *object);
 
-/* Makes a list of the arguments in which each is redacted on its own: the secret after
- * `--password` becomes `***`. The list ends with NULL. Returns 0 or -ENOMEM. */
-int redact_arguments(const struct text_list *words, char *const *argv, struct arena *arena,
-                     const char ***ret);
+/* Redacts one argument of a command. The argument `before` it may name the secret: what follows
+ * `--password` becomes `***`. Replacements are placed in `arena`. Returns 0, or -ENOMEM with
+ * *argument unchanged. */
+int redact_argument(const struct text_list *words, const char *before, struct arena *arena,
+                    const char **argument);
 
 /* The words in force. The version changes with them, so that a cached text is redacted anew only
  * then. A zero-initialised struct is valid: nothing is redacted. */

@@ -37,7 +37,8 @@ static const struct field job_progress_fields[] = {
           .meaning = "number of steps"),
     FIELD(last_completed_sheet, FIELD_INT, .origin = "scheduler", .meaning = "last completed step"),
     FIELD(current_sheet, FIELD_INT, .origin = "scheduler", .meaning = "current step"),
-    FIELD(status, FIELD_TEXT, .origin = "scheduler", .meaning = "text of the scheduler"),
+    FIELD(status, FIELD_TEXT, .holds_command = true, .origin = "scheduler",
+          .meaning = "text of the scheduler"),
 #undef FIELD
 };
 const struct record job_progress_record =
@@ -189,11 +190,6 @@ void snapshot_unref(const struct snapshot *snapshot)
     if (snapshot &&
         atomic_fetch_sub_explicit(&shared_of(snapshot)->references, 1, memory_order_acq_rel) == 1)
         snapshot_free(&shared_of(snapshot)->snapshot);
-}
-
-void snapshot_unrefp(const struct snapshot **snapshot)
-{
-    snapshot_unref(*snapshot);
 }
 
 void snapshot_freep(struct snapshot **snapshot)

@@ -111,7 +111,6 @@ struct snapshot *snapshot_new(void);
 const struct snapshot *snapshot_ref(const struct snapshot *snapshot);
 /* Drops a reference, in any thread; the last one frees the snapshot. NULL is allowed. */
 void snapshot_unref(const struct snapshot *snapshot);
-void snapshot_unrefp(const struct snapshot **snapshot);
 /* Free a snapshot that is not shared. */
 void snapshot_free(struct snapshot *snapshot);
 void snapshot_freep(struct snapshot **snapshot);

@@ -12,7 +12,6 @@
 
 struct parser {
     const struct rpc_methods *methods;
-    const struct text_list *words; /* of redaction */
     struct arena *arena;
 };
 
@@ -94,8 +93,8 @@ static int parse_params(const struct parser *parser, json_t *params, struct rpc_
         text_printf(&problem, "%s: 'params' must be an object with named parameters, not a list",
                     method->name);
     else
-        r = rpc_params_decode(method, json_is_object(params) ? params : NULL, parser->words,
-                              parser->arena, request, &problem);
+        r = rpc_params_decode(method, json_is_object(params) ? params : NULL, parser->arena,
+                              request, &problem);
     return r == -EINVAL ? set_error(request, parser->arena, RPC_INVALID_PARAMS, &problem) : r;
 }
 
@@ -224,9 +223,9 @@ static int parse_single(const struct parser *parser, json_t *json, const char *l
 }
 
 int rpc_message_parse(const struct rpc_methods *methods, const char *line, size_t length,
-                      const struct text_list *words, struct arena *arena, struct rpc_message *ret)
+                      struct arena *arena, struct rpc_message *ret)
 {
-    const struct parser parser = {methods, words, arena};
+    const struct parser parser = {methods, arena};
     enum rpc_shape shape = rpc_shape(line, length, RPC_DEPTH_MAX, RPC_VALUES_MAX);
     struct rpc_message message;
     json_error_t error = {0};

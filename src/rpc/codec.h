@@ -87,10 +87,15 @@ struct rpc_message {
 };
 
 /* Parses a line into requests of these methods. Invalid content becomes requests with errors, with
- * the id null if there is no valid id. Command lines are redacted with `words` (model/redact.h;
- * NULL: none). `arena` owns texts and items. Returns 0 or -ENOMEM. */
+ * the id null if there is no valid id. `arena` owns texts and items. Returns 0 or -ENOMEM. */
 int rpc_message_parse(const struct rpc_methods *methods, const char *line, size_t length,
-                      const struct text_list *words, struct arena *arena, struct rpc_message *ret);
+                      struct arena *arena, struct rpc_message *ret);
+
+/* Redacts the values of a request that hold command lines (model/redact.h). Replacements are placed
+ * in `arena`; one that is longer than the parameter allows is cut. Call it right before the request
+ * is handled: the words may have changed since it was parsed. Returns 0 or -ENOMEM. */
+int rpc_request_redact(struct rpc_request *request, const struct text_list *words,
+                       struct arena *arena);
 
 /* Returns a parameter by its name; NULL if it is not given or the method does not have it. */
 const struct rpc_value *rpc_value(const struct rpc_request *request, const char *name);

@@ -60,7 +60,7 @@ struct rpc_param {
     /* Of a text: control characters are allowed, as in command lines from /proc. They are escaped
      * on output. */
     bool allows_controls;
-    /* Of a text: a command line, or a text that may contain one; redacted when it is decoded. The
+    /* Of a text: a command line, or a text that may contain one; see rpc_request_redact(). The
      * fields of a record have the same mark. */
     bool holds_command;
     /* Of a text: an additional check, or NULL. It returns 0, or -EINVAL with the reason. */

@@ -15,7 +15,6 @@ struct check {
     const struct rpc_method *method;
     const struct rpc_param *param;
     const char *name; /* name of the parameter, or of an item in its list: `events[3]` */
-    const struct text_list *words; /* of redaction */
     struct arena *arena;
     struct text *problem;
 };
@@ -194,22 +193,6 @@ static bool has_control(const char *text, size_t length)
     return false;
 }
 
-/* Redacts the text; a result that is longer than allowed is cut. */
-static int redact_param(const struct check *check, size_t max_bytes, const char **text)
-{
-    int r = redact_replace(check->words, check->arena, text);
-    size_t length = strlen(*text);
-
-    if (r < 0 || length <= max_bytes)
-        return r;
-    char *cut = arena_alloc(check->arena, max_bytes + 1);
-    if (!cut)
-        return -ENOMEM;
-    utf8_clean(cut, max_bytes + 1, *text, length);
-    *text = cut;
-    return 0;
-}
-
 static int decode_text(const struct check *check, const json_t *json, size_t max_bytes,
                        const char **ret)
 {
@@ -229,9 +212,7 @@ static int decode_text(const struct check *check, const json_t *json, size_t max
     if (check->param->check && check->param->check(text, &reason) < 0)
         return reject_with_reason(check, json, reason);
     *ret = arena_copy(check->arena, text, length);
-    if (!*ret)
-        return -ENOMEM;
-    return check->param->holds_command ? redact_param(check, max_bytes, ret) : 0;
+    return *ret ? 0 : -ENOMEM;
 }
 
 static int decode_texts(struct check check, const json_t *json, struct text_list *ret)
@@ -401,8 +382,6 @@ static int decode_record(const struct check *check, const json_t *json, void *in
     if (length > RPC_RECORD_MAX_BYTES)
         return reject_length(check, length, RPC_RECORD_MAX_BYTES);
     int r = record_decode(check->param->record, text, length, check->arena, into, &error);
-    if (r == 0)
-        r = redact_record(check->words, check->param->record, check->arena, into);
     if (r != -EBADMSG)
         return r;
     begin_problem(check);
@@ -579,12 +558,10 @@ static int decode_param(struct check check, const char *name, json_t *json,
     return r;
 }
 
-int rpc_params_decode(const struct rpc_method *method, json_t *params,
-                      const struct text_list *words, struct arena *arena,
+int rpc_params_decode(const struct rpc_method *method, json_t *params, struct arena *arena,
                       struct rpc_request *request, struct text *problem)
 {
-    const struct check check = {
-        .method = method, .words = words, .arena = arena, .problem = problem};
+    const struct check check = {.method = method, .arena = arena, .problem = problem};
     const char *name;
     json_t *json;
 
@@ -603,4 +580,56 @@ int rpc_params_decode(const struct rpc_method *method, json_t *params,
         r = decode_param(check, name, json, request);
     }
     return r < 0 ? r : set_fallbacks(method, request->values, problem);
+}
+
+/* ---- redaction ---- */
+
+/* A result that is longer than allowed is cut. */
+static int redact_param(const struct text_list *words, size_t max_bytes, struct arena *arena,
+                        const char **text)
+{
+    int r = redact_replace(words, arena, text);
+    size_t length = strlen(*text);
+
+    if (r < 0 || length <= max_bytes)
+        return r;
+    char *cut = arena_alloc(arena, max_bytes + 1);
+    if (!cut)
+        return -ENOMEM;
+    utf8_clean(cut, max_bytes + 1, *text, length);
+    *text = cut;
+    return 0;
+}
+
+static int redact_value(const struct text_list *words, const struct rpc_param *param,
+                        struct arena *arena, struct rpc_value *value)
+{
+    int r = 0;
+
+    if (param->type == RPC_TEXT && param->holds_command)
+        return redact_param(words, (size_t)param->max, arena, &value->text);
+    if (param->type == RPC_RECORD)
+        return redact_record(words, param->record, arena, value->record);
+    bool has_commands = param->type == RPC_TEXTS && param->holds_command;
+    for (size_t i = 0; has_commands && i < value->texts.count && r == 0; i++)
+        r = redact_param(words, RPC_TEXT_MAX_BYTES, arena, &value->texts.items[i]);
+    for (size_t i = 0; param->type == RPC_RECORDS && i < value->records.count && r == 0; i++)
+        r = redact_record(words, param->record, arena,
+                          (char *)value->records.items + i * param->record->size);
+    return r;
+}
+
+int rpc_request_redact(struct rpc_request *request, const struct text_list *words,
+                       struct arena *arena)
+{
+    const struct rpc_method *method = request->method;
+    int r = 0;
+
+    if (!method) /* the request is invalid */
+        return 0;
+    for (size_t i = 0; i < method->param_count && r == 0; i++)
+        if (request->values[i].is_given)
+            r = redact_value(words, &method->params[i], arena, &request->values[i]);
+    return r == 0 && request->record ? redact_record(words, method->record, arena, request->record)
+                                     : r;
 }

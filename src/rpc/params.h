@@ -11,8 +11,7 @@
 #define RPC_FOUND_COLUMNS 60
 
 /* Checks and decodes `params` (an object, or NULL) into the request, whose values are all marked as
- * not given. Texts that hold command lines are redacted with `words`. `arena` owns the record,
- * texts and lists. Returns 0; -EINVAL, with a message appended to `problem`; or -ENOMEM. */
-int rpc_params_decode(const struct rpc_method *method, json_t *params,
-                      const struct text_list *words, struct arena *arena,
+ * not given. `arena` owns the record, texts and lists. Returns 0; -EINVAL, with a message appended
+ * to `problem`; or -ENOMEM. */
+int rpc_params_decode(const struct rpc_method *method, json_t *params, struct arena *arena,
                       struct rpc_request *request, struct text *problem);

@@ -83,7 +83,9 @@ int run_record_begin(const struct job_run_options *options, double started_at, s
     ret->job_id = options->job_id;
     ret->job_type = options->job_type;
     ret->command = run_record_command(options, arena);
-    ret->cwd = cwd ? utf8_clean_copy(arena, cwd) : NULL;
+    const char *shown_cwd = cwd ? utf8_clean_copy(arena, cwd) : NULL;
+    bool has_cwd = shown_cwd && redact_replace(&options->config->redact, arena, &shown_cwd) == 0;
+    ret->cwd = has_cwd ? shown_cwd : NULL;
     ret->host = host_read_name(arena);
     ret->uid = getuid();
     ret->started_at = started_at;

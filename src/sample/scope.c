@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "model/job.h"
 #include "stats/order.h"
 
 typedef double (*measure_fn)(const struct process_metric *process);
@@ -83,19 +82,9 @@ int scope_apply(enum scope scope, struct process_list *processes, scope_fn is_wa
     return 0;
 }
 
-/* Keeps the items of a list that belong to the job. */
-#define KEEP_JOB(list, job)                                                                        \
-    do {                                                                                           \
-        size_t kept_ = 0;                                                                          \
-        for (size_t i_ = 0; i_ < (list)->count; i_++)                                              \
-            if (job_is_named(job, (list)->items[i_].job_id, (list)->items[i_].run_id))             \
-                (list)->items[kept_++] = (list)->items[i_];                                        \
-        (list)->count = kept_;                                                                     \
-    } while (0)
-
 void scope_keep_job(const char *job, struct snapshot *snapshot)
 {
-    KEEP_JOB(&snapshot->processes, job);
-    KEEP_JOB(&snapshot->jobs, job);
-    KEEP_JOB(&snapshot->job_progress, job);
+    SCOPE_KEEP_JOB(&snapshot->processes, job);
+    SCOPE_KEEP_JOB(&snapshot->jobs, job);
+    SCOPE_KEEP_JOB(&snapshot->job_progress, job);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "model/job.h"
 #include "model/snapshot.h"
 
 /* How many processes with the most CPU, and with the most memory, scope `jobs` keeps. */
@@ -16,6 +17,16 @@ typedef bool (*scope_fn)(void *context, const struct process_metric *process);
  * returns true, in the same order. Returns 0, or -ENOMEM with the list unchanged. */
 int scope_apply(enum scope scope, struct process_list *processes, scope_fn is_wanted,
                 void *context);
+
+/* Keeps the items of a list that belong to a job (a job_id or a run_id). */
+#define SCOPE_KEEP_JOB(list, job)                                                                  \
+    do {                                                                                           \
+        size_t kept_ = 0;                                                                          \
+        for (size_t i_ = 0; i_ < (list)->count; i_++)                                              \
+            if (job_is_named(job, (list)->items[i_].job_id, (list)->items[i_].run_id))             \
+                (list)->items[kept_++] = (list)->items[i_];                                        \
+        (list)->count = kept_;                                                                     \
+    } while (0)
 
 /* Removes all jobs but one (a job_id or a run_id) and the processes that do not belong to it. */
 void scope_keep_job(const char *job, struct snapshot *snapshot);

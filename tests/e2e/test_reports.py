@@ -605,6 +605,12 @@ class Secrets(StoredTestCase):
         self.store("secretive", "sh", "-c", 'sleep 0.2; "$0" -c true --password=geheim',
                    "sh", "--password=geheim", "--api-token", "geheim", "SECRET=geheim",
                    options=["--interval", "20ms"])
+        place = os.path.join(self.open_directory(), "token=geheim")
+        os.mkdir(place)
+        self.assertEqual(self.run_sonde("run", "--job=there", "--", "true", cwd=place).status, 0)
+        there = self.json("report", "there")["job"]
+        self.assertTrue(there["cwd"].endswith("/token=***"), there)
+        self.assertEqual(there["job_type"], "true @token=***")
         for words in (["jobs"], ["events", "--limit", "1000"], ["report"],
                       ["report", "--since", "1h"]):
             for more in ([], ["--json"]):
@@ -617,6 +623,20 @@ class Secrets(StoredTestCase):
                 content = pathlib.Path(directory, name).read_bytes()
                 self.assertNotIn(b"geheim", content, name)
 
+
+    def test_type_is_found_as_it_was_written(self):
+        """It is stored redacted. The name of a job is not, and stands for its type."""
+        written = "deploy token=geheim"
+        for _ in range(2):
+            self.store("token=abc", "true", options=["--type", written])
+        for job in self.json("jobs", "--type", written):
+            self.assertEqual(job["job_type"], "deploy token=***")
+        self.assertEqual(len(self.json("jobs", "--type", written)), 2)
+        for name in written, "token=abc":
+            with self.subTest(name=name):
+                self.assertEqual(self.json("estimate", name)["sample_size"], 2)
+        self.assertIn("deploy", self.text("estimate", "--calibration", written))
+        self.assertEqual(self.run_sonde("analyze", "--type", written).status, 0)
 
     def test_output_without_a_store(self):
         """The summary, the cause, the job type and what is left running; ps and top."""

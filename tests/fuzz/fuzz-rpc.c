@@ -77,10 +77,11 @@ static void check_requests(const char *line, size_t length)
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_message message;
 
-    assert(rpc_message_parse(&daemon_methods, line, length, &words, &arena, &message) == 0);
+    assert(rpc_message_parse(&daemon_methods, line, length, &arena, &message) == 0);
     assert(message.count > 0 && message.count <= RPC_BATCH_MAX);
     for (size_t i = 0; i < message.count; i++) {
-        const struct rpc_request *request = &message.items[i];
+        struct rpc_request *request = &message.items[i];
+        assert(rpc_request_redact(request, &words, &arena) == 0);
         assert(!request->error == (request->method != NULL));
         if (request->error)
             check_text(request->error_text);

@@ -46,7 +46,7 @@ static bool answer_line(const struct connection *connection, const char *line, s
     _cleanup_text_ struct text out = {0};
     struct rpc_message message = {0};
 
-    if (line && (rpc_message_parse(&daemon_methods, line, length, NULL, &arena, &message) < 0 ||
+    if (line && (rpc_message_parse(&daemon_methods, line, length, &arena, &message) < 0 ||
                  message.count != 1))
         return false;
     bool goes_on = daemon->answer(daemon->context, line ? &message.items[0] : NULL, &out);

@@ -581,6 +581,43 @@ static void test_views_of_a_snapshot(void **state _unused_)
     assert_string_equal(text_string(&before), text_string(&after));
 }
 
+/* Each list of a snapshot is either of the machine or filtered: a stranger sees no item of the
+ * others. A new list is hidden until bus-snapshot.c decides, and then it is added here. */
+static void test_lists_are_hidden_from_strangers(void **state _unused_)
+{
+    static const struct {
+        const char *name;
+        bool is_public;
+    } known[] = {{"processes", false},
+                 {"gpus", true},
+                 {"zombie_pids", false},
+                 {"job_progress", false},
+                 {"jobs", false}};
+    const struct bus_view stranger = {.uid = 4711};
+    _cleanup_(snapshot_freep) struct snapshot *snapshot = snapshot_new();
+    _cleanup_text_ struct text out = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < snapshot_record.field_count; i++) {
+        const struct field *field = &snapshot_record.fields[i];
+        if (field->type < FIELD_RECORDS)
+            continue;
+        /* record_encode_part() filters no other lists */
+        assert_true(field->type == FIELD_RECORDS || field->type == FIELD_INTS);
+        struct any_list *list = (struct any_list *)(void *)((char *)snapshot + field->offset);
+        size_t size = field->record ? field->record->size : sizeof(int64_t);
+        list->items = memset(arena_alloc(&snapshot->arena, size), 0, size);
+        list->count = 1;
+        count++;
+    }
+    assert_int_equal(count, ARRAY_SIZE(known));
+    bus_encode_snapshot(snapshot, &stranger, owner_of, NULL, &out);
+    json_t *json = json_loads(text_string(&out), 0, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+        assert_int_equal(json_array_size(json_object_get(json, known[i].name)), known[i].is_public);
+    json_decref(json);
+}
+
 /* Job names are separate for each user. */
 static void test_progress_of_a_job_with_the_same_name(void **state _unused_)
 {
@@ -697,6 +734,7 @@ int main(void)
         TEST(test_unsubscribed_during_an_event_gets_nothing_more),
         TEST(test_queue_that_fills_during_an_event),
         TEST(test_views_of_a_snapshot),
+        TEST(test_lists_are_hidden_from_strangers),
         TEST(test_progress_of_a_job_with_the_same_name),
         TEST(test_view_without_owners),
         TEST(test_snapshot_is_encoded_once_a_view),

@@ -240,6 +240,38 @@ static void test_answers_that_are_too_large_together(void **state)
     assert_has(tail, "\"id\":3");
 }
 
+/* The words of redaction change while a query is pending: for the rest of the batch, and for the
+ * request that waits for the query. */
+static void test_reload_before_a_request_is_handled(void **state)
+{
+#define START(job, more)                                                                           \
+    "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"job.start\",\"params\":{\"job_id\":\"" job         \
+    "\",\"command\":\"login hush=leise\"" more "}}"
+    static const char *const lines[] = {
+        "[" QUERY("1") "," START("a", "") "]",
+        START("b", ",\"run_id\":\"0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b\""),
+    };
+    static const char other[] = "profiler: {redact: [hush]}";
+    struct daemon *daemon = &((struct daemon_world *)*state)->daemon;
+    struct config *former = daemon->config;
+    _cleanup_config_errors_ struct config_errors errors = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        size_t position = 0, found = 0;
+        done_count = 0;
+        assert_non_null(start(state, lines[i]));
+        assert_int_equal(config_load_bytes("test", other, strlen(other), &daemon->config, &errors),
+                         0);
+        await_done(state);
+        for (struct lifecycle_entry *entry;
+             (entry = map_next(&daemon->lifecycle.entries, &position)); found++)
+            assert_string_equal(entry->begun.command, "login hush=***");
+        assert_int_equal(found, i + 1);
+        config_free(daemon->config);
+        daemon->config = former;
+    }
+}
+
 static void test_daemon_that_is_stopping(void **state)
 {
     struct daemon_world *world = *state;
@@ -265,6 +297,7 @@ int main(void)
         T(test_user_with_too_many_queries),
         T(test_batch_with_too_many_requests),
         T(test_answers_that_are_too_large_together),
+        T(test_reload_before_a_request_is_handled),
         T(test_daemon_that_is_stopping),
     };
 

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "model/job.h"
 #include "model/redact.h"
+#include "model/snapshot.h"
 
 static const char *default_items[] = {"token", "password", "secret", "key"};
 static const struct text_list default_words = {default_items, ARRAY_SIZE(default_items)};
@@ -374,11 +375,19 @@ static void test_record(void **state _unused_)
     assert_string_equal(job.command, shown);
     assert_string_equal(job.cause, shown);
     assert_string_equal(job.job_type, shown);
-    assert_string_equal(job.cwd, secret);
+    assert_string_equal(job.cwd, shown);
     assert_string_equal(event.command, shown);
     assert_string_equal(event.sender_command, shown);
     assert_string_equal(event.details, shown);
     assert_string_equal(event.job_id, secret);
+
+    struct job_progress progress = {.job_id = secret, .status = secret};
+    assert_int_equal(redact_record(&default_words, &job_progress_record, &arena, &progress), 0);
+    assert_string_equal(progress.status, shown);
+    assert_string_equal(progress.job_id, secret);
+    struct sheet sheet = {.name = secret};
+    assert_int_equal(redact_record(&default_words, &sheet_record, &arena, &sheet), 0);
+    assert_string_equal(sheet.name, shown);
 
     record_init(&anomaly_record, &anomaly);
     anomaly.description = secret;
@@ -388,25 +397,29 @@ static void test_record(void **state _unused_)
     assert_string_equal(anomaly.description, shown);
 }
 
-static void test_arguments(void **state _unused_)
+/* The argument before one may name the secret, even if that is redacted itself. */
+static void test_argument(void **state _unused_)
 {
-    static const char *const plain[] = {
-        "env", "API_TOKEN=abc", "mysql",     "--password", "hunter2 x", "--key=a",
-        "db",  "--token",       "--verbose", "sh",         NULL};
-    char *const *argv = (char *const *)(uintptr_t)plain;
-    static const char *const expected[] = {
-        "env", "API_TOKEN=***", "mysql",     "--password", "***", "--key=***",
-        "db",  "--token",       "--verbose", "sh"};
+    static const struct {
+        const char *before, *argument, *shown;
+    } cases[] = {
+        {"", "env", "env"},
+        {"env", "API_TOKEN=abc", "API_TOKEN=***"},
+        {"mysql", "--password", "--password"},
+        {"--password", "hunter2 x", "***"},
+        {"hunter2 x", "--key=a", "--key=***"},
+        {"--key=a", "db", "db"},
+        {"--token", "--verbose", "--verbose"},
+    };
     _cleanup_(arena_done) struct arena arena = {0};
-    const char **shown;
 
-    assert_int_equal(redact_arguments(&default_words, argv, &arena, &shown), 0);
-    for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
-        assert_string_equal(shown[i], expected[i]);
-    assert_null(shown[ARRAY_SIZE(expected)]);
-    assert_int_equal(redact_arguments(NULL, argv, &arena, &shown), 0);
-    for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
-        assert_ptr_equal(shown[i], argv[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *argument = cases[i].argument;
+        assert_int_equal(redact_argument(NULL, cases[i].before, &arena, &argument), 0);
+        assert_ptr_equal(argument, cases[i].argument);
+        assert_int_equal(redact_argument(&default_words, cases[i].before, &arena, &argument), 0);
+        assert_string_equal(argument, cases[i].shown);
+    }
 }
 
 int main(void)
@@ -423,7 +436,7 @@ int main(void)
         cmocka_unit_test(test_no_secret_is_left),
         cmocka_unit_test(test_buffer),
         cmocka_unit_test(test_record),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_argument),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

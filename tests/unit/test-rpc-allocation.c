@@ -58,9 +58,10 @@ static int answer(const char *line, size_t length, struct text *out)
     _cleanup_(arena_done) struct arena arena = {0};
     struct rpc_message message;
 
-    int r = rpc_message_parse(&daemon_methods, line, length, &words, &arena, &message);
+    int r = rpc_message_parse(&daemon_methods, line, length, &arena, &message);
     for (size_t i = 0; r == 0 && i < message.count; i++) {
-        const struct rpc_request *request = &message.items[i];
+        struct rpc_request *request = &message.items[i];
+        r = rpc_request_redact(request, &words, &arena);
         if (request->error)
             rpc_write_error(out, request->id, request->error, request->error_text);
         else

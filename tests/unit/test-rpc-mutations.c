@@ -240,10 +240,11 @@ static void test_mutated_messages(void **unused _unused_)
             mutate(&line);
         char *exact = malloc(line.length + !line.length); /* so that reads past its end are seen */
         memcpy(exact, text_string(&line), line.length);
-        assert_int_equal(
-            rpc_message_parse(&daemon_methods, exact, line.length, &words, &arena, &message), 0);
+        assert_int_equal(rpc_message_parse(&daemon_methods, exact, line.length, &arena, &message),
+                         0);
         free(exact);
         for (size_t k = 0; k < message.count; k++) {
+            assert_int_equal(rpc_request_redact(&message.items[k], &words, &arena), 0);
             check_request(&message.items[k]);
             *(message.items[k].error ? &refused : &taken) += 1;
         }

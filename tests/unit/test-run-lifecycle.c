@@ -366,8 +366,8 @@ static void test_run_found_by_a_rule_is_redacted(void **state)
     const struct text_list words = {items, 1};
     struct daemon_world *world = *state;
     struct daemon *daemon = &world->daemon;
-    const struct process_facts facts = {.command = "login --password geheim --hush leise",
-                                        .uid = 1000};
+    const struct process_facts facts = {
+        .command = "login --password geheim --hush leise", .cwd = "/srv/token=geheim", .uid = 1000};
     const struct run_options options = {
         .run_id = "run-1", .job_id = "job-1", .uid = 1000, .origin = RUN_BY_RULE};
     _cleanup_(arena_done) struct arena arena = {0};
@@ -376,13 +376,27 @@ static void test_run_found_by_a_rule_is_redacted(void **state)
     assert_int_equal(registry_add_run(daemon->registry, &options, &run), 0);
     run_lifecycle_begin_found(daemon, run, &facts);
     assert_has(text_string(&published), "\"command\":\"login --password *** --hush leise\"");
-    assert_has(text_string(&published), "\"job_type\":\"login ***\"");
+    assert_has(text_string(&published), "\"job_type\":\"login *** @token=***\"");
+    assert_has(text_string(&published), "\"cwd\":\"/srv/token=***\"");
+    strcpy(run->status, "logs in, hush=leise");
     run_lifecycle_redact(daemon, &words);
+    assert_string_equal(run->status, "logs in, hush=***");
     finish(daemon, run, OUTCOME_SUCCESS, 0);
     assert_null(strstr(text_string(&published), "geheim"));
     assert_has(text_string(&published), "\"command\":\"login --password *** --hush ***\"");
     assert_true(store_writer_wait(daemon->writer, 20 * NS_PER_SEC));
     assert_string_equal(read_job(world, &arena).command, "login --password *** --hush ***");
+}
+
+/* The last part of a path may be a secret where the whole path is none. */
+static void test_derived_type_is_redacted(void **state)
+{
+    struct daemon *daemon = &((struct daemon_world *)*state)->daemon;
+    struct job_start start = start_of("build", getpid());
+
+    start.cwd = "/srv/token: geheim";
+    begin(daemon, &start);
+    assert_has(text_string(&published), "\"job_type\":\"make all @token: ***\"");
 }
 
 int main(void)
@@ -399,6 +413,7 @@ int main(void)
         T(test_adopted_run_gets_an_owner),
         T(test_events_stored_by_the_caller),
         T(test_run_found_by_a_rule_is_redacted),
+        T(test_derived_type_is_redacted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

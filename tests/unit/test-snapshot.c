@@ -31,7 +31,7 @@ static void test_last_reference_frees(void **state _unused_)
     const struct snapshot *latest = snapshot_ref(box->tick.snapshot);
     tick_box_free(box);
     assert_string_equal(latest->host, "host.example");
-    snapshot_unrefp(&latest);
+    snapshot_unref(latest);
     snapshot_unref(NULL);
 }
 

@@ -1,4 +1,5 @@
 #include "engine/tick-builder.h"
+#include "engine/unseen-events.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -297,11 +298,20 @@ static void test_other_words_redact_what_is_kept(void **state _unused_)
     sent.signal_num = SIGKILL;
     sent.sender_command = "kill key=abc";
     tick_builder_add_signal(&builder, owner, NO_PID, &sent, 1);
-    tick_box_free(finish_and_take(&builder, NULL)); /* published as it was */
+    tick_box_free(finish_and_take(&builder, NULL));         /* published as it was */
+    for (pid_t pid = NO_PID + 2; pid < NO_PID + 4; pid++) { /* two complete boxes wait */
+        add_exec(&builder, &run, pid, "early key=abc");
+        tick_builder_finish(&builder, NULL);
+    }
     add_exec(&builder, &run, NO_PID + 1, "wait key=abc");
 
     assert_int_equal(tick_builder_redact(&builder, &words), 0);
     assert_int_equal(tick_builder_redact(&builder, &other_words), 1);
+    for (int i = 0; i < 2; i++) {
+        struct tick_box *early = tick_builder_take(&builder);
+        assert_string_equal(early->tick.events.items[0].command, "early key=***");
+        tick_box_free(early);
+    }
     tick_builder_add_end(&builder, owner, NO_PID, SIGKILL, 2);
     struct tick_box *box = finish_and_take(&builder, NULL);
     assert_string_equal(box->tick.events.items[0].command, "wait key=***");
@@ -319,6 +329,21 @@ static void test_other_words_redact_what_is_kept(void **state _unused_)
     tick_builder_done(&builder);
 }
 
+/* OOM kills that the detector has not seen yet. */
+static void test_other_words_redact_unseen_kills(void **state _unused_)
+{
+    struct unseen_events unseen = {.arena = {0}};
+    struct process_event kill;
+
+    record_init(&process_event_record, &kill);
+    kill.event_type = EVENT_OOM;
+    kill.command = "wait key=abc";
+    unseen_events_add(&unseen, &(struct process_event_list){&kill, 1});
+    unseen_events_redact(&unseen, &other_words);
+    assert_string_equal(unseen_events_list(&unseen).items[0].command, "wait key=***");
+    unseen_events_done(&unseen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_step_is_an_event_of_its_own_kind),
         cmocka_unit_test(test_commands_are_redacted_where_they_enter),
         cmocka_unit_test(test_other_words_redact_what_is_kept),
+        cmocka_unit_test(test_other_words_redact_unseen_kills),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
