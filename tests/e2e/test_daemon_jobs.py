@@ -371,13 +371,13 @@ class Secrets(daemon.TestCase):
         """Other words hold for living processes, from the command line as it is, and for runs."""
         sonde = self.daemon()
         words = ("sh", "-c", "echo ready; read x; exit 3", "sh", "--password=offen",
-                 "--hush=geheim")
+                 "--hush=leise")
         process = self.start(*words)
         process.stdout.readline()
         run_id = sonde.rpc("job.start", job_id="talkative", pid=process.pid,
                            command=" ".join(words))["run_id"]
         shown = sonde.await_pid(process.pid, run_id)["command"]
-        self.assertIn("--password=*** --hush=geheim", shown)
+        self.assertIn("--password=*** --hush=leise", shown)
         sonde.configure("profiler:\n  redact: [hush]\n")
         sonde.rpc("daemon.reload")
         stream = sonde.stream()
@@ -390,12 +390,12 @@ class Secrets(daemon.TestCase):
         process.stdin.flush()
         self.assertEqual(process.wait(), 3)
         if harness.has_connector():
-            self.assertNotIn("geheim", str(stream.await_notice("process.exit")))
+            self.assertNotIn("leise", str(stream.await_notice("process.exit")))
         sonde.rpc("job.finish", job_id="talkative", outcome="failure", exit_code=3)
-        self.assertNotIn("geheim", str(stream.await_notice("job.finished")))
+        self.assertNotIn("leise", str(stream.await_notice("job.finished")))
         job = sonde.rpc("report.job", job=run_id)["job"]
         self.assertTrue(job["command"].endswith("--hush=***"), job)
-        self.assertNotIn("geheim", str(job["chain"]))
+        self.assertNotIn("leise", str(job["chain"]))
 
 
 class Attribution(daemon.TestCase):
