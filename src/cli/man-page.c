@@ -167,8 +167,9 @@ void man_page_synopsis(const struct command *command, struct text *out)
         append_text(command, text_string(&rest), out);
         text_append_char(out, '\n');
         line = strchr(line, '\n');
-        if (!line++)
+        if (!line)
             return;
+        line++;
         text_append_char(out, '\n');
     }
 }
