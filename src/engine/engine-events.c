@@ -217,7 +217,7 @@ static int account_for_command(struct engine *engine)
     if (!engine->counts.collected && kernel_account_has_exact_ends(&engine->kernel)) {
         member->tag = member->run->tag;
         member->is_covered = true;
-        r = sampler_cover(collector_sampler(engine->collector), member->run, member->pid, 0, NULL);
+        r = sampler_cover(collector_sampler(engine->collector), member_node(member), member->pid, 0, NULL);
     }
     if (r < 0 || !options->counts_spawned)
         return r;

@@ -171,16 +171,17 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
         lifecycle_feed_settle(engine->feed, pid, SETTLE_REAPED_NS);
     struct run *run = registry_run_of_reaped(registry, getpid(), pid);
     const struct member *member = registry_find(registry, pid);
+    const struct run_node *node = member ? member_node(member) : run ? &run->node : NULL;
     bool is_counted = member && member->is_counted;
     if (run && engine->options.wants_events)
         add_reaped_end(engine, run, pid, wait_status, usage);
     engine_hand_over(engine);
     if (run && !is_counted &&
-        sampler_reaped(collector_sampler(engine->collector), run, pid, usage) < 0)
+        sampler_reaped(collector_sampler(engine->collector), node, pid, usage) < 0)
         engine->counts.failed++;
     /* For a process that ended before the BPF programs were loaded, only wait4 has the peak. */
     if (run && is_counted && !engine->options.kernel)
-        sampler_raise_peak(collector_sampler(engine->collector), run,
+        sampler_raise_peak(collector_sampler(engine->collector), node,
                            (int64_t)usage->ru_maxrss * 1024);
     registry_remove(registry, pid);
 }
@@ -198,7 +199,7 @@ void engine_signalled(struct engine *engine, const struct run *run, pid_t pid,
 
 const struct run_usage *engine_usage(const struct engine *engine, const struct run *run)
 {
-    return sampler_usage(collector_sampler(engine->collector), run);
+    return sampler_usage(collector_sampler(engine->collector), &run->node);
 }
 
 int engine_find_failure_chain(const struct engine *engine, const struct run *run, pid_t pid,

@@ -11,6 +11,7 @@
 static void join_parent(struct run_entry *entry, struct run *parent)
 {
     entry->run.parent = parent;
+    entry->run.node.outer = parent ? &parent->node : NULL;
     if (!parent)
         return;
     parent->has_had_inner = true;
@@ -24,6 +25,7 @@ int registry_add_run(struct registry *registry, const struct run_options *option
         return -ENOMEM;
 
     struct run *run = &entry->run;
+    run->node.run = run;
     snprintf(run->run_id, sizeof(run->run_id), "%s", options->run_id);
     snprintf(run->job_id, sizeof(run->job_id), "%s", options->job_id);
     run->uid = options->uid;

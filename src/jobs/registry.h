@@ -40,6 +40,12 @@ static inline struct event_owner member_owner(const struct member *member)
     return run_owner(member->run, member->sheet_num);
 }
 
+/* Returns the node that the usage of the member counts for. */
+static inline struct run_node *member_node(const struct member *member)
+{
+    return &member->run->node;
+}
+
 struct registry;
 
 int registry_new(struct registry **ret);

@@ -2,6 +2,13 @@
 
 #include <errno.h>
 
+bool run_node_is_within(const struct run_node *node, const struct run_node *ancestor)
+{
+    while (node && node != ancestor)
+        node = node->outer;
+    return node != NULL;
+}
+
 bool run_is_within(const struct run *run, const struct run *ancestor)
 {
     while (run && run != ancestor)

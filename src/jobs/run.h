@@ -25,7 +25,15 @@ struct run_sheet {
     pid_t pid; /* of its first process; 0: not reported */
 };
 
+/* A node of the tree in which usage is summed: what a process uses counts for the node that it
+ * belongs to and for all nodes around that one. A run is a node. */
+struct run_node {
+    struct run *run;        /* the run that the node is */
+    struct run_node *outer; /* NULL: none; kept by the registry */
+};
+
 struct run {
+    struct run_node node;
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* constant */
     int64_t uid;                            /* of its owner; INT_UNKNOWN: not known */
@@ -59,6 +67,9 @@ struct run {
     char status[RUN_STATUS_MAX_BYTES + 1];
     struct VEC(struct run_sheet) sheets; /* active steps */
 };
+
+/* Returns whether `ancestor` is the node itself, or around it. */
+bool run_node_is_within(const struct run_node *node, const struct run_node *ancestor);
 
 /* Returns whether `ancestor` is the run itself, or a run that it was started in. */
 bool run_is_within(const struct run *run, const struct run *ancestor);

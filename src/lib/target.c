@@ -358,7 +358,7 @@ static int read_all(struct target *target, bool thorough, struct target_reading 
             continue; /* it was never read, and cannot be */
         reading->risen_bytes = MAX(reading->risen_bytes, risen);
         if (target->with_descendants) {
-            r = ledger_observe(target->ledger, &target->run, &it->reading);
+            r = ledger_observe(target->ledger, &target->run.node, &it->reading);
             if (r < 0)
                 return r;
         }
@@ -386,7 +386,7 @@ static void fill_reading(const struct target *target, bool is_alive, struct targ
     }
     /* Reading many processes takes a while: use the middle of that time. */
     reading->mono_ns += (clock_mono_ns() - reading->mono_ns) / 2;
-    const struct run_usage *usage = ledger_find(target->ledger, &target->run);
+    const struct run_usage *usage = ledger_find(target->ledger, &target->run.node);
     if (!usage)
         return;
     reading->cpu_ns = (int64_t)usage->cpu.total_ns;
@@ -450,6 +450,7 @@ int target_new(pid_t pid, bool with_descendants, struct target **ret)
     target->own_pid = getpid();
     target->with_descendants = with_descendants;
     target->is_first_reading = true;
+    target->run.node.run = &target->run;
     int r = ledger_new(-1, &target->ledger); /* the library reaps no process */
     if (r < 0)
         return r;

@@ -29,7 +29,7 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
         if (parent && !parent->is_covered)
             return 0;
         member->is_covered = true;
-        return sampler_cover(sampler, member->run, event->pid, event->start_ticks, NULL);
+        return sampler_cover(sampler, member_node(member), event->pid, event->start_ticks, NULL);
     }
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
@@ -38,7 +38,7 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
                                     .cpu_ns = event->cpu_ns,
                                     .user_ns = event->user_ns,
                                     .peak_rss_bytes = event->peak_rss_bytes};
-    return sampler_ended(sampler, member->run, &end);
+    return sampler_ended(sampler, member_node(member), &end);
 }
 
 int kernel_account_tag(struct kernel_account *account)
@@ -144,7 +144,7 @@ static int cover_calm(struct kernel_account *account, const struct readings *rea
 
         if (!member || is_restless(account, member->run))
             continue;
-        int r = sampler_cover(sampler, member->run, reading->pid, reading->start_ticks, reading);
+        int r = sampler_cover(sampler, member_node(member), reading->pid, reading->start_ticks, reading);
         if (r < 0)
             return r;
         member->is_covered = true;
@@ -180,7 +180,7 @@ static void check_late_parents(struct kernel_account *account)
 
 int kernel_account_set_parent(struct kernel_account *account, struct run *run, struct run *parent)
 {
-    int r = sampler_set_parent(collector_sampler(account->collector), run, parent);
+    int r = sampler_set_outer(collector_sampler(account->collector), &run->node, &parent->node);
     if (r < 0)
         return r;
 
@@ -208,7 +208,7 @@ static int count_ended(struct kernel_account *account, const struct readings *re
                                         .cpu_ns = reading->cpu_ns,
                                         .user_ns = reading->user_ns,
                                         .peak_rss_bytes = reading->peak_rss_bytes};
-        int r = sampler_ended(sampler, member->run, &end);
+        int r = sampler_ended(sampler, member_node(member), &end);
         if (r < 0)
             return r;
     }

@@ -2,13 +2,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/macros.h"
-#include "base/map.h"
-#include "base/vec.h"
 #include "model/field.h"
+#include "sample/ledger-state.h"
 
 /* The kernel shows the reaped times of a living process in ticks of 10 ms, user and system each
  * rounded down, which makes up to 20 ms; 5 ms are a margin. A debit up to this is rounding, not a
@@ -21,65 +19,6 @@
 /* A covered process may be missing from a reading shortly before its exit is reported. If it is
  * missing at this many ticks in a row, the report counts as lost. */
 #define UNSEEN_MAX 3
-
-/* The account of one process. */
-struct account {
-    pid_t pid;
-    pid_t ppid;
-    uint64_t start_ticks;
-    struct run_account *run; /* the run that owns it */
-    LIST_ENTRY(account) in_run;
-    bool seen;     /* in a reading of this tick */
-    bool is_final; /* sonde has reaped it; `final` is valid */
-    struct cpu_time own;
-    struct cpu_time reaped;      /* of its children, at the last reading */
-    struct cpu_time reaped_then; /* the same at the reading before */
-    struct cpu_time debit;       /* of vanished children that `reaped` does not contain yet */
-    struct cpu_time surplus;     /* credit of the last tick without a debit */
-    struct cpu_time final;
-    bool is_covered;             /* its exit and those of its children will be reported */
-    struct cpu_time before;      /* of children that it had reaped before it was covered */
-    unsigned unseen;             /* number of ticks in a row at which it was missing */
-    bool is_settled;             /* vanished, and its time was passed on */
-    unsigned unsettled_children; /* vanished at this tick, and must be settled before it */
-};
-
-/* The sums of one run and of the runs started in it. Each process is added to all its runs at once,
- * so that a run can end without a loss for the runs that it was started in. */
-struct run_account {
-    const struct run *run;
-    struct run_usage usage;
-    struct cpu_time settled;   /* of ended processes */
-    struct cpu_time passed_on; /* of those whose time is now in the account of an outer process */
-    LIST_HEAD(, account) accounts;
-    struct cpu_time tick_living;
-    bool tick_is_rounded;
-    int64_t tick_rss, tick_private, tick_shared_max, tick_processes;
-};
-
-struct ledger {
-    pid_t own_pid;
-    struct map accounts;                   /* pid → struct account */
-    struct map runs;                       /* by the run's address → struct run_account */
-    struct VEC(struct account *) vanished; /* scratch list, reused from tick to tick */
-};
-
-static struct cpu_time add(struct cpu_time a, struct cpu_time b)
-{
-    return (struct cpu_time){a.total_ns + b.total_ns, a.user_ns + b.user_ns};
-}
-
-static uint64_t difference_or_zero(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
-/* Never below zero. */
-static struct cpu_time subtract(struct cpu_time a, struct cpu_time b)
-{
-    return (struct cpu_time){difference_or_zero(a.total_ns, b.total_ns),
-                             difference_or_zero(a.user_ns, b.user_ns)};
-}
 
 static bool is_more_than_rounding(struct cpu_time time)
 {
@@ -127,63 +66,6 @@ void ledger_free(struct ledger *ledger)
     free(ledger);
 }
 
-/* ---- runs ---- */
-
-static struct run_account *find_run(const struct ledger *ledger, const struct run *run)
-{
-    return map_get(&ledger->runs, (uint64_t)(uintptr_t)run);
-}
-
-/* Returns the account of the run that this one was started in, or NULL. */
-static struct run_account *outer_of(const struct ledger *ledger, const struct run_account *account)
-{
-    struct run_account *outer = NULL;
-
-    for (const struct run *run = account->run->parent; run && !outer; run = run->parent)
-        outer = find_run(ledger, run);
-    return outer;
-}
-
-static int open_run_account(struct ledger *ledger, const struct run *run)
-{
-    struct run_account *opened = calloc(1, sizeof(*opened));
-    if (!opened)
-        return -ENOMEM;
-    *opened = (struct run_account){
-        .run = run,
-        .usage = {.peak_rss_bytes = INT_UNKNOWN,
-                  .peak_total_bytes = INT_UNKNOWN,
-                  .peak_unique_bytes = INT_UNKNOWN,
-                  .peak_processes = INT_UNKNOWN,
-                  .rss_bytes = INT_UNKNOWN,
-                  .unique_bytes = INT_UNKNOWN},
-    };
-    LIST_INIT(&opened->accounts);
-    int r = map_put(&ledger->runs, (uint64_t)(uintptr_t)run, opened);
-    if (r < 0)
-        free(opened);
-    return r;
-}
-
-/* Opens the outer runs first, so that a run never exists without them. Returns NULL without
- * memory. */
-static struct run_account *open_run(struct ledger *ledger, const struct run *run)
-{
-    struct run_account *found = find_run(ledger, run);
-
-    if (found)
-        return found;
-    for (const struct run *at = run->parent; at; at = at->parent)
-        if (!find_run(ledger, at) && open_run_account(ledger, at) < 0)
-            return NULL;
-    return open_run_account(ledger, run) < 0 ? NULL : find_run(ledger, run);
-}
-
-static void mark_incomplete(struct run_account *run)
-{
-    run->usage.cpu_is_incomplete = run->usage.rss_is_incomplete = true;
-}
-
 /* Adds the time of an ended process. If its exit was reported and an outer run is not covered yet,
  * a process of that run may reap this time and count it there: adding it too could count it twice.
  * If it is not reaped before that process is covered, it is missing from that run. */
@@ -199,55 +81,19 @@ static void add_settled(const struct ledger *ledger, const struct account *accou
             run->settled = add(run->settled, time);
         else if (time.total_ns)
             run->usage.cpu_is_incomplete = true;
-        may_be_reaped |= account->is_covered && run->run->awaits_parent_cover;
+        may_be_reaped |= account->is_covered && awaits_parent_cover(run->node);
     }
 }
 
-/* Records the time of an ended process that will appear in the account of a process of the run
- * `to`. Nothing changes for the runs that contain `to`; the others keep the last known time. */
+/* Records the time of an ended process that will appear in the account of a process of the node
+ * `to`. Nothing changes for the nodes that contain `to`; the others keep the last known time. */
 static void pass_on(const struct ledger *ledger, struct run_account *run,
                     const struct run_account *to, struct cpu_time time)
 {
-    for (; run && !run_is_within(to->run, run->run); run = outer_of(ledger, run)) {
+    for (; run && !run_node_is_within(to->node, run->node); run = outer_of(ledger, run)) {
         run->passed_on = add(run->passed_on, time);
         mark_incomplete(run);
     }
-}
-
-static void raise_peaks(struct run_usage *usage, const struct run_usage *part)
-{
-    usage->peak_rss_bytes = MAX(usage->peak_rss_bytes, part->peak_rss_bytes);
-    usage->peak_total_bytes = MAX(usage->peak_total_bytes, part->peak_total_bytes);
-    usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, part->peak_unique_bytes);
-    usage->peak_processes = MAX(usage->peak_processes, part->peak_processes);
-}
-
-/* Time that was settled before is not added: processes of the new parent may have reaped some of
- * it, and how much is not known. */
-int ledger_set_parent(struct ledger *ledger, const struct run *run, const struct run *parent)
-{
-    const struct run_account *inner = find_run(ledger, run);
-
-    if (!inner) /* open_run() will open the outer ones with it */
-        return 0;
-    for (const struct run *at = parent; at; at = at->parent)
-        if (!find_run(ledger, at) && open_run_account(ledger, at) < 0)
-            return -ENOMEM;
-    bool misses_cpu =
-        inner->usage.cpu_is_incomplete || inner->settled.total_ns || inner->passed_on.total_ns;
-    for (const struct run *at = parent; at && at != run->parent; at = at->parent) {
-        struct run_usage *usage = &find_run(ledger, at)->usage;
-        usage->cpu_is_incomplete |= misses_cpu;
-        usage->rss_is_incomplete |= inner->usage.rss_is_incomplete;
-        raise_peaks(usage, &inner->usage);
-    }
-    return 0;
-}
-
-const struct run_usage *ledger_find(const struct ledger *ledger, const struct run *run)
-{
-    struct run_account *account = find_run(ledger, run);
-    return account ? &account->usage : NULL;
 }
 
 /* ---- processes ---- */
@@ -285,14 +131,14 @@ static void move_account(struct account *account, struct run_account *run)
     account->run = run;
 }
 
-/* Moves a process that was registered in another run, with all its time. The runs that it leaves
+/* Moves a process that was registered in another node, with all its time. The nodes that it leaves
  * lose that time, unless they reap it. */
 static void change_run(const struct ledger *ledger, struct account *account,
                        struct run_account *run)
 {
     struct run_account *left = account->run;
 
-    for (; left && !run_is_within(run->run, left->run); left = outer_of(ledger, left))
+    for (; left && !run_node_is_within(run->node, left->node); left = outer_of(ledger, left))
         mark_incomplete(left);
     move_account(account, run);
 }
@@ -372,9 +218,10 @@ static void settle_former(struct ledger *ledger, struct account *account)
     close_account(ledger, account);
 }
 
-int ledger_observe(struct ledger *ledger, struct run *run, const struct process_reading *reading)
+int ledger_observe(struct ledger *ledger, const struct run_node *node,
+                   const struct process_reading *reading)
 {
-    struct run_account *run_account = open_run(ledger, run);
+    struct run_account *run_account = ledger_open_run(ledger, node);
     struct account *account = find_account(ledger, reading->pid);
 
     if (!run_account)
@@ -400,7 +247,7 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
              known_or_zero(reading->reaped_user_ns) + known_or_zero(reading->reaped_system_ns),
              known_or_zero(reading->reaped_user_ns));
     bool kernel_discards_children =
-        reading->ignores_sigchld && run->processes > 1 && !account->is_covered;
+        reading->ignores_sigchld && node->run->processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
         observe_memory(run_account, reading);
@@ -410,9 +257,9 @@ int ledger_observe(struct ledger *ledger, struct run *run, const struct process_
     return 0;
 }
 
-int ledger_observe_ended(struct ledger *ledger, struct run *run)
+int ledger_observe_ended(struct ledger *ledger, const struct run_node *node)
 {
-    struct run_account *run_account = open_run(ledger, run);
+    struct run_account *run_account = ledger_open_run(ledger, node);
 
     if (!run_account)
         return -ENOMEM;
@@ -421,30 +268,31 @@ int ledger_observe_ended(struct ledger *ledger, struct run *run)
     return 0;
 }
 
-/* Returns the account of a process of that run, opened if needed; NULL without memory. */
-static struct account *get_account(struct ledger *ledger, struct run *run, pid_t pid)
+/* Returns the account of a process of that node, opened if needed; NULL without memory. */
+static struct account *get_account(struct ledger *ledger, const struct run_node *node, pid_t pid)
 {
-    struct run_account *run_account = open_run(ledger, run);
+    struct run_account *run_account = ledger_open_run(ledger, node);
     struct account *account = find_account(ledger, pid);
 
     return run_account && !account ? open_account(ledger, run_account, pid) : account;
 }
 
-void ledger_raise_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes)
+void ledger_raise_peak(struct ledger *ledger, const struct run_node *node, int64_t peak_rss_bytes)
 {
-    for (struct run_account *at = find_run(ledger, run); at; at = outer_of(ledger, at))
+    for (struct run_account *at = find_run(ledger, node); at; at = outer_of(ledger, at))
         at->usage.peak_rss_bytes = MAX(at->usage.peak_rss_bytes, peak_rss_bytes);
 }
 
-int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struct rusage *usage)
+int ledger_reaped(struct ledger *ledger, const struct run_node *node, pid_t pid,
+                  const struct rusage *usage)
 {
-    struct account *account = get_account(ledger, run, pid);
+    struct account *account = get_account(ledger, node, pid);
     if (!account)
         return -ENOMEM;
 
     account->is_final = true;
     account->final = cpu_time_of(usage);
-    ledger_raise_peak(ledger, run, (int64_t)usage->ru_maxrss * 1024);
+    ledger_raise_peak(ledger, node, (int64_t)usage->ru_maxrss * 1024);
     return 0;
 }
 
@@ -461,16 +309,8 @@ static void apply_credit(struct account *account)
 
 /* ---- reported exits ---- */
 
-void ledger_mark_incomplete(struct ledger *ledger)
-{
-    size_t position = 0;
-
-    for (struct run_account *run; (run = map_next(&ledger->runs, &position));)
-        mark_incomplete(run);
-}
-
-int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t start_ticks,
-                 const struct process_reading *reading)
+int ledger_cover(struct ledger *ledger, const struct run_node *node, pid_t pid,
+                 uint64_t start_ticks, const struct process_reading *reading)
 {
     struct account *former = find_account(ledger, pid);
     /* It may have been read before its fork was reported. */
@@ -479,7 +319,7 @@ int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t sta
     /* A fork: the former process with this pid is gone. */
     if (former && !reading && !is_same)
         settle_former(ledger, former);
-    struct account *account = get_account(ledger, run, pid);
+    struct account *account = get_account(ledger, node, pid);
     if (!account)
         return -ENOMEM;
     account->is_covered = true;
@@ -496,20 +336,20 @@ int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t sta
     account->before = account->reaped;
     if (is_more_than_rounding(account->debit))
         account->before = add(account->before, account->debit);
-    if (reading->ignores_sigchld && run->processes > 1)
+    if (reading->ignores_sigchld && node->run->processes > 1)
         for (struct run_account *at = account->run; at; at = outer_of(ledger, at))
             mark_incomplete(at); /* the kernel may have discarded children before */
     return 0;
 }
 
-int ledger_ended(struct ledger *ledger, struct run *run, const struct process_end *end)
+int ledger_ended(struct ledger *ledger, const struct run_node *node, const struct process_end *end)
 {
-    struct account *account = get_account(ledger, run, end->pid);
+    struct account *account = get_account(ledger, node, end->pid);
     if (!account)
         return -ENOMEM;
 
     raise_to(&account->own, known_or_zero(end->cpu_ns), known_or_zero(end->user_ns));
-    ledger_raise_peak(ledger, run, end->peak_rss_bytes);
+    ledger_raise_peak(ledger, node, end->peak_rss_bytes);
     add_settled(ledger, account, account_total(account), int_is_known(end->cpu_ns));
     close_account(ledger, account);
     return 0;
@@ -686,18 +526,18 @@ void ledger_end(struct ledger *ledger)
         update_usage(run);
 }
 
-/* The remaining processes of the run still count for the run that it was started in; without
- * further readings they are settled like vanished ones. */
-void ledger_end_run(struct ledger *ledger, const struct run *run)
+/* The remaining processes of the node still count for the node around it; without further readings
+ * they are settled like vanished ones. */
+void ledger_end_node(struct ledger *ledger, const struct run_node *node)
 {
-    struct run_account *ended = find_run(ledger, run);
+    struct run_account *ended = find_run(ledger, node);
     struct run_account *outer = ended ? outer_of(ledger, ended) : NULL;
     struct account *account;
 
     if (!ended)
         return;
     while ((account = LIST_FIRST(&ended->accounts))) {
-        bool may_be_reaped = account->is_covered && run->awaits_parent_cover;
+        bool may_be_reaped = account->is_covered && awaits_parent_cover(node);
 
         if (outer && !may_be_reaped) {
             move_account(account, outer);
@@ -706,5 +546,5 @@ void ledger_end_run(struct ledger *ledger, const struct run *run)
         add_settled(ledger, account, account_total(account), false);
         close_account(ledger, account);
     }
-    free(map_remove(&ledger->runs, (uint64_t)(uintptr_t)run));
+    free(map_remove(&ledger->runs, (uint64_t)(uintptr_t)node));
 }

@@ -14,9 +14,10 @@
  *
  * Memory: the largest process (peak RSS), the largest sum, the largest sum without shared pages.
  *
- * Runs within runs: a process counts for the run that owns it and for every run that this one was
- * started in. If a process of an outer run reaps it, its time moves to that process and counts once
- * there; the inner run keeps its last known time, which is a lower bound.
+ * Runs within runs: a process counts for the node that it belongs to and for every node around that
+ * one (struct run_node): the runs that its run was started in. If a process of an outer run reaps
+ * it, its time moves to that process and counts once there; the inner run keeps its last known
+ * time, which is a lower bound.
  *
  * No I/O, no clock: the input are readings, the output are sums. */
 #pragma once
@@ -34,7 +35,7 @@ struct cpu_time {
 
 struct cpu_time cpu_time_of(const struct rusage *usage);
 
-/* The usage of a run so far. */
+/* The usage of a node so far. */
 struct run_usage {
     struct cpu_time cpu;       /* never decreases */
     struct cpu_time accounted; /* the present sum: may decrease while figures move from child to
@@ -63,24 +64,25 @@ void ledger_free(struct ledger *ledger);
 
 /* One tick: begin, observe every member that could be read, end. Returns 0 or -ENOMEM. */
 void ledger_begin(struct ledger *ledger);
-int ledger_observe(struct ledger *ledger, struct run *run, const struct process_reading *reading);
+int ledger_observe(struct ledger *ledger, const struct run_node *node,
+                   const struct process_reading *reading);
 /* The same for a zombie whose exit was already counted: it counts only as a process. */
-int ledger_observe_ended(struct ledger *ledger, struct run *run);
+int ledger_observe_ended(struct ledger *ledger, const struct run_node *node);
 void ledger_end(struct ledger *ledger);
 
 /* Covers a member: from now on its exit and those of its children are reported with exact figures.
  * `reading` is what it has used and reaped before; NULL: nothing, because it was just forked at
  * `start_ticks` (0: not known). Returns 0 or -ENOMEM. */
-int ledger_cover(struct ledger *ledger, struct run *run, pid_t pid, uint64_t start_ticks,
-                 const struct process_reading *reading);
+int ledger_cover(struct ledger *ledger, const struct run_node *node, pid_t pid,
+                 uint64_t start_ticks, const struct process_reading *reading);
 
 /* Drops the members that are not covered but have a covered parent or ancestor: they were reaped
  * before, and their time is part of the reaped time of that process. Call it after all present
  * members were covered, and before the first of them ends. */
 void ledger_absorb_gone(struct ledger *ledger);
 
-/* Raises the peak RSS of the largest process of a run, and of the runs that it was started in. */
-void ledger_raise_peak(struct ledger *ledger, struct run *run, int64_t peak_rss_bytes);
+/* Raises the peak RSS of the largest process of a node, and of the nodes around it. */
+void ledger_raise_peak(struct ledger *ledger, const struct run_node *node, int64_t peak_rss_bytes);
 
 /* Makes the figures of all runs lower bounds, because reports of exits were lost and their runs are
  * unknown. */
@@ -95,20 +97,22 @@ struct process_end {
 };
 
 /* Adds the exit of a member; it counts from the next ledger_end() on. Returns 0 or -ENOMEM. */
-int ledger_ended(struct ledger *ledger, struct run *run, const struct process_end *end);
+int ledger_ended(struct ledger *ledger, const struct run_node *node, const struct process_end *end);
 
 /* Adds the exact figures of a member that sonde itself has reaped; `usage` includes all children
  * that the member had reaped. They count from the next ledger_end() on. Returns 0 or -ENOMEM. */
-int ledger_reaped(struct ledger *ledger, struct run *run, pid_t pid, const struct rusage *usage);
+int ledger_reaped(struct ledger *ledger, const struct run_node *node, pid_t pid,
+                  const struct rusage *usage);
 
-/* Call it before the run gets `parent`, which must be within its present parent, if it has one. The
- * new outer runs get its peaks; if some of its processes have ended, the CPU time of these runs is
- * a lower bound. Returns 0 or -ENOMEM. */
-int ledger_set_parent(struct ledger *ledger, const struct run *run, const struct run *parent);
+/* Call it before the node gets `outer` around it, which must be within its present outer node, if
+ * it has one. The new outer nodes get its peaks; if some of its processes have ended, the CPU time
+ * of these nodes is a lower bound. Returns 0 or -ENOMEM. */
+int ledger_set_outer(struct ledger *ledger, const struct run_node *node,
+                     const struct run_node *outer);
 
-/* Drops all data of a run that is over. The run that it was started in keeps its share. */
-void ledger_end_run(struct ledger *ledger, const struct run *run);
+/* Drops all data of a node that is over. The node around it keeps its share. */
+void ledger_end_node(struct ledger *ledger, const struct run_node *node);
 
-/* Returns the usage of a run, including all runs started in it; NULL if nothing was ever observed
- * of them. Valid until the run ends. */
-const struct run_usage *ledger_find(const struct ledger *ledger, const struct run *run);
+/* Returns the usage of a node, including all nodes in it; NULL if nothing was ever observed of
+ * them. Valid until the node ends. */
+const struct run_usage *ledger_find(const struct ledger *ledger, const struct run_node *node);

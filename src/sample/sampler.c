@@ -197,8 +197,8 @@ static int assign_run(struct snapshot_builder *builder, const struct process_rea
     metric->job_id = usage->job_id;
     metric->run_id = usage->run_id;
     metric->sheet_num = member->sheet_num;
-    return member->is_counted ? ledger_observe_ended(sampler->ledger, member->run)
-                              : ledger_observe(sampler->ledger, member->run, reading);
+    return member->is_counted ? ledger_observe_ended(sampler->ledger, member_node(member))
+                              : ledger_observe(sampler->ledger, member_node(member), reading);
 }
 
 static int fill_process(struct snapshot_builder *builder, const struct process_reading *reading,
@@ -382,7 +382,7 @@ static void update_rate(struct run_state *state, const struct run_usage *used, u
  * number of processes is 0. */
 static void fill_usage(const struct snapshot_builder *builder, const struct run *run)
 {
-    const struct run_usage *used = ledger_find(builder->sampler->ledger, run);
+    const struct run_usage *used = ledger_find(builder->sampler->ledger, &run->node);
     struct run_state *state = find_run_state(builder->sampler, run);
     uint64_t now_ns = builder->input->readings->moment.mono_ns;
     struct job_usage *usage = state->usage;
@@ -525,20 +525,22 @@ int sampler_take(struct sampler *sampler, const struct sampler_input *input, str
     return 0;
 }
 
-int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const struct rusage *usage)
+int sampler_reaped(struct sampler *sampler, const struct run_node *node, pid_t pid,
+                   const struct rusage *usage)
 {
-    return ledger_reaped(sampler->ledger, run, pid, usage);
+    return ledger_reaped(sampler->ledger, node, pid, usage);
 }
 
-int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t start_ticks,
-                  const struct process_reading *reading)
+int sampler_cover(struct sampler *sampler, const struct run_node *node, pid_t pid,
+                  uint64_t start_ticks, const struct process_reading *reading)
 {
-    return ledger_cover(sampler->ledger, run, pid, start_ticks, reading);
+    return ledger_cover(sampler->ledger, node, pid, start_ticks, reading);
 }
 
-void sampler_raise_peak(struct sampler *sampler, struct run *run, int64_t peak_rss_bytes)
+void sampler_raise_peak(struct sampler *sampler, const struct run_node *node,
+                        int64_t peak_rss_bytes)
 {
-    ledger_raise_peak(sampler->ledger, run, peak_rss_bytes);
+    ledger_raise_peak(sampler->ledger, node, peak_rss_bytes);
 }
 
 void sampler_absorb_gone(struct sampler *sampler)
@@ -551,23 +553,25 @@ void sampler_mark_incomplete(struct sampler *sampler)
     ledger_mark_incomplete(sampler->ledger);
 }
 
-int sampler_ended(struct sampler *sampler, struct run *run, const struct process_end *end)
+int sampler_ended(struct sampler *sampler, const struct run_node *node,
+                  const struct process_end *end)
 {
-    return ledger_ended(sampler->ledger, run, end);
+    return ledger_ended(sampler->ledger, node, end);
 }
 
-int sampler_set_parent(struct sampler *sampler, const struct run *run, const struct run *parent)
+int sampler_set_outer(struct sampler *sampler, const struct run_node *node,
+                      const struct run_node *outer)
 {
-    return ledger_set_parent(sampler->ledger, run, parent);
+    return ledger_set_outer(sampler->ledger, node, outer);
 }
 
-const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run)
+const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run_node *node)
 {
-    return ledger_find(sampler->ledger, run);
+    return ledger_find(sampler->ledger, node);
 }
 
 void sampler_end_run(struct sampler *sampler, const struct run *run)
 {
-    ledger_end_run(sampler->ledger, run);
+    ledger_end_node(sampler->ledger, &run->node);
     free(map_remove(&sampler->runs, (uint64_t)(uintptr_t)run));
 }

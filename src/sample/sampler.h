@@ -39,20 +39,24 @@ struct sampler_input {
 int sampler_take(struct sampler *sampler, const struct sampler_input *input, struct snapshot **ret);
 
 /* The following functions forward to the ledger: see ledger.h. */
-int sampler_reaped(struct sampler *sampler, struct run *run, pid_t pid, const struct rusage *usage);
+int sampler_reaped(struct sampler *sampler, const struct run_node *node, pid_t pid,
+                   const struct rusage *usage);
 
-int sampler_cover(struct sampler *sampler, struct run *run, pid_t pid, uint64_t start_ticks,
-                  const struct process_reading *reading);
-int sampler_ended(struct sampler *sampler, struct run *run, const struct process_end *end);
+int sampler_cover(struct sampler *sampler, const struct run_node *node, pid_t pid,
+                  uint64_t start_ticks, const struct process_reading *reading);
+int sampler_ended(struct sampler *sampler, const struct run_node *node,
+                  const struct process_end *end);
 void sampler_absorb_gone(struct sampler *sampler);
 void sampler_mark_incomplete(struct sampler *sampler);
-void sampler_raise_peak(struct sampler *sampler, struct run *run, int64_t peak_rss_bytes);
+void sampler_raise_peak(struct sampler *sampler, const struct run_node *node,
+                        int64_t peak_rss_bytes);
 
 /* Call it before registry_set_parent(). */
-int sampler_set_parent(struct sampler *sampler, const struct run *run, const struct run *parent);
+int sampler_set_outer(struct sampler *sampler, const struct run_node *node,
+                      const struct run_node *outer);
 
-/* Returns the usage of a run as of the last snapshot; NULL if nothing was ever observed of it. */
-const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run *run);
+/* Returns the usage of a node as of the last snapshot; NULL if nothing was ever observed of it. */
+const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run_node *node);
 
 /* Drops all data of a run that is over. Call it before registry_end_run(). */
 void sampler_end_run(struct sampler *sampler, const struct run *run);

@@ -129,7 +129,7 @@ static void report_exit(int pid, int64_t cpu_ms)
 static int64_t cpu_ms(void)
 {
     tick(NULL, 0);
-    const struct run_usage *usage = sampler_usage(collector_sampler(collector), run);
+    const struct run_usage *usage = sampler_usage(collector_sampler(collector), &run->node);
 
     assert_false(usage->cpu_is_incomplete);
     return (int64_t)usage->accounted.total_ns / MS;
@@ -243,7 +243,7 @@ static void test_storm_that_does_not_end(void **state _unused_)
         assert_int_equal(LOOK({0, -1, 1, 7 * (i + 1)}), 0);
     }
     report_exit(0, 2);
-    assert_int_equal(sampler_reaped(collector_sampler(collector), run, ROOT, &usage), 0);
+    assert_int_equal(sampler_reaped(collector_sampler(collector), &run->node, ROOT, &usage), 0);
     assert_int_equal(cpu_ms(), 2000);
 }
 
@@ -288,11 +288,11 @@ static void test_parent_that_is_found_late(void **state _unused_)
     assert_int_equal(LOOK({0, -1, 5, 750}), 1);
     assert_false(inner->awaits_parent_cover);
     TICK({0, -1, 5, 750});
-    const struct run_usage *usage = sampler_usage(collector_sampler(collector), run);
+    const struct run_usage *usage = sampler_usage(collector_sampler(collector), &run->node);
     assert_int_equal(usage->accounted.total_ns / NS_PER_MSEC, 755);
     assert_true(usage->cpu_is_incomplete);
     assert_int_equal(
-        sampler_usage(collector_sampler(collector), inner)->accounted.total_ns / NS_PER_MSEC, 750);
+        sampler_usage(collector_sampler(collector), &inner->node)->accounted.total_ns / NS_PER_MSEC, 750);
 }
 
 static void test_parent_that_is_covered_when_found(void **state _unused_)

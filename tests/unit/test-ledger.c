@@ -11,7 +11,7 @@
 #define SELF 10 /* sonde's own pid */
 
 static struct ledger *ledger;
-static struct run run = {.run_id = "r", .job_id = "j", .processes = 1};
+static struct run run = {.node.run = &run, .run_id = "r", .job_id = "j", .processes = 1};
 
 static int set_up(void **state _unused_)
 {
@@ -52,7 +52,7 @@ static void tick(const struct seen *processes, size_t count)
             .peak_rss_bytes = p->peak ? p->peak * MB : INT_UNKNOWN,
             .ignores_sigchld = p->ignores_sigchld,
         };
-        assert_int_equal(ledger_observe(ledger, p->run ? p->run : &run, &reading), 0);
+        assert_int_equal(ledger_observe(ledger, &(p->run ? p->run : &run)->node, &reading), 0);
     }
     ledger_end(ledger);
 }
@@ -70,17 +70,17 @@ static void reap(pid_t pid, uint64_t user_ms, uint64_t system_ms, long peak_kb)
     usage.ru_utime.tv_usec = (suseconds_t)(user_ms % 1000 * 1000);
     usage.ru_stime.tv_sec = (time_t)(system_ms / 1000);
     usage.ru_stime.tv_usec = (suseconds_t)(system_ms % 1000 * 1000);
-    assert_int_equal(ledger_reaped(ledger, &run, pid, &usage), 0);
+    assert_int_equal(ledger_reaped(ledger, &run.node, pid, &usage), 0);
 }
 
 static uint64_t cpu_ms(void)
 {
-    return ledger_find(ledger, &run)->cpu.total_ns / MS;
+    return ledger_find(ledger, &run.node)->cpu.total_ns / MS;
 }
 
 static bool is_incomplete(void)
 {
-    return ledger_find(ledger, &run)->cpu_is_incomplete;
+    return ledger_find(ledger, &run.node)->cpu_is_incomplete;
 }
 
 static void test_living_processes_add_up(void **state _unused_)
@@ -98,11 +98,11 @@ static void test_children_that_were_never_seen_count(void **state _unused_)
     TICK({100, SELF, 20, 5000}); /* it has reaped a thousand short children */
     assert_int_equal(cpu_ms(), 5020);
     assert_false(is_incomplete());
-    assert_true(ledger_find(ledger, &run)->cpu_is_rounded); /* so far */
+    assert_true(ledger_find(ledger, &run.node)->cpu_is_rounded); /* so far */
     reap(100, 5000, 27, 1);
     tick(NULL, 0);
-    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 5027);
-    assert_false(ledger_find(ledger, &run)->cpu_is_rounded);
+    assert_int_equal(ledger_find(ledger, &run.node)->accounted.total_ns / MS, 5027);
+    assert_false(ledger_find(ledger, &run.node)->cpu_is_rounded);
 }
 
 static void test_a_reaped_child_passes_to_its_parent(void **state _unused_)
@@ -132,10 +132,10 @@ static void test_a_child_read_just_before_it_was_reaped_is_not_counted_twice(voi
     TICK({101, 100, 700, 0}, {100, SELF, 10, 700});
     TICK({100, SELF, 10, 700});
     TICK({100, SELF, 20, 700});
-    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 720);
+    assert_int_equal(ledger_find(ledger, &run.node)->accounted.total_ns / MS, 720);
     reap(100, 720, 0, 1000);
     tick(NULL, 0);
-    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 720);
+    assert_int_equal(ledger_find(ledger, &run.node)->accounted.total_ns / MS, 720);
     assert_false(is_incomplete());
 }
 
@@ -150,7 +150,7 @@ static void test_ignored_children_are_a_lower_bound(void **state _unused_)
     tick(NULL, 0);
     assert_int_equal(cpu_ms(), 710);
     assert_true(is_incomplete());
-    assert_true(ledger_find(ledger, &run)->rss_is_incomplete);
+    assert_true(ledger_find(ledger, &run.node)->rss_is_incomplete);
 }
 
 static void test_a_parent_that_ignores_sigchld_is_enough(void **state _unused_)
@@ -186,7 +186,7 @@ static void test_rounding_does_not_add_up(void **state _unused_)
     assert_in_range(cpu_ms(), 14980, 15040);
     reap(100, 15000, 0, 1);
     tick(NULL, 0);
-    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 15000);
+    assert_int_equal(ledger_find(ledger, &run.node)->accounted.total_ns / MS, 15000);
     assert_false(is_incomplete());
 }
 
@@ -216,7 +216,7 @@ static void test_reaped_without_ever_being_read(void **state _unused_)
 {
     reap(100, 3, 2, 1500);
     tick(NULL, 0);
-    const struct run_usage *usage = ledger_find(ledger, &run);
+    const struct run_usage *usage = ledger_find(ledger, &run.node);
     assert_int_equal(usage->cpu.total_ns / MS, 5);
     assert_int_equal(usage->cpu.user_ns / MS, 3);
     assert_true(usage->peak_rss_bytes == 1500 * 1024);
@@ -233,8 +233,8 @@ static void test_a_reused_pid_does_not_mix(void **state _unused_)
         .pid = 101, .ppid = 100, .start_ticks = 5000, .cpu_ns = 5 * (int64_t)MS};
     struct process_reading parent = {
         .pid = 100, .ppid = SELF, .start_ticks = 100, .cpu_ns = 10 * (int64_t)MS};
-    ledger_observe(ledger, &run, &parent);
-    ledger_observe(ledger, &run, &other);
+    ledger_observe(ledger, &run.node, &parent);
+    ledger_observe(ledger, &run.node, &other);
     ledger_end(ledger);
     assert_int_equal(cpu_ms(), 715);
 }
@@ -251,7 +251,7 @@ static void test_memory(void **state _unused_)
     TICK({.pid = 100, .ppid = SELF, .rss = 100, .shared = 40, .peak = 110},
          {.pid = 101, .ppid = 100, .rss = 50, .shared = 30, .peak = 300});
     TICK({.pid = 100, .ppid = SELF, .rss = 60, .shared = 40, .peak = 110});
-    const struct run_usage *usage = ledger_find(ledger, &run);
+    const struct run_usage *usage = ledger_find(ledger, &run.node);
     assert_true(usage->peak_rss_bytes == 300 * MB); /* the high-water mark of the larger one */
     assert_true(usage->peak_total_bytes == 150 * MB);
     assert_int_equal(usage->peak_processes, 2);
@@ -260,7 +260,7 @@ static void test_memory(void **state _unused_)
     assert_int_equal(usage->processes, 1);
     assert_int_equal(usage->samples, 2);
     reap(100, 1, 0, 400 * 1024);
-    assert_true(ledger_find(ledger, &run)->peak_rss_bytes == 400 * MB);
+    assert_true(ledger_find(ledger, &run.node)->peak_rss_bytes == 400 * MB);
 }
 
 static void test_unknown_values_add_nothing(void **state _unused_)
@@ -276,32 +276,42 @@ static void test_unknown_values_add_nothing(void **state _unused_)
                                       .rss_bytes = INT_UNKNOWN,
                                       .shared_bytes = INT_UNKNOWN,
                                       .peak_rss_bytes = INT_UNKNOWN};
-    ledger_observe(ledger, &run, &reading);
+    ledger_observe(ledger, &run.node, &reading);
     ledger_end(ledger);
     assert_int_equal(cpu_ms(), 0);
-    assert_false(int_is_known(ledger_find(ledger, &run)->peak_rss_bytes));
+    assert_false(int_is_known(ledger_find(ledger, &run.node)->peak_rss_bytes));
 }
 
 /* ---- runs within runs ---- */
 
-static struct run outer = {.run_id = "o", .job_id = "outer", .processes = 1};
-static struct run inner = {.run_id = "i", .job_id = "inner", .processes = 1, .parent = &outer};
-static struct run core = {.run_id = "c", .job_id = "core", .processes = 1, .parent = &inner};
-static struct run other = {.run_id = "x", .job_id = "other", .processes = 1};
+static struct run outer = {.node.run = &outer, .run_id = "o", .job_id = "outer", .processes = 1};
+static struct run inner = {.node.run = &inner,
+                           .run_id = "i",
+                           .job_id = "inner",
+                           .processes = 1,
+                           .parent = &outer,
+                           .node.outer = &outer.node};
+static struct run core = {.node.run = &core,
+                          .run_id = "c",
+                          .job_id = "core",
+                          .processes = 1,
+                          .parent = &inner,
+                          .node.outer = &inner.node};
+static struct run other = {.node.run = &other, .run_id = "x", .job_id = "other", .processes = 1};
 
 static uint64_t ms_of(const struct run *of)
 {
-    return ledger_find(ledger, of)->cpu.total_ns / MS;
+    return ledger_find(ledger, &of->node)->cpu.total_ns / MS;
 }
 
 static uint64_t accounted_ms(const struct run *of)
 {
-    return ledger_find(ledger, of)->accounted.total_ns / MS;
+    return ledger_find(ledger, &of->node)->accounted.total_ns / MS;
 }
 
 static bool is_partial(const struct run *of)
 {
-    return ledger_find(ledger, of)->cpu_is_incomplete;
+    return ledger_find(ledger, &of->node)->cpu_is_incomplete;
 }
 
 #define OF(run_) .run = &(run_)
@@ -317,8 +327,8 @@ static void test_an_outer_run_includes_its_inner_ones(void **state _unused_)
     assert_int_equal(ms_of(&core), 400);
     assert_int_equal(ms_of(&inner), 600);
     assert_int_equal(ms_of(&outer), 705);
-    assert_int_equal(ledger_find(ledger, &outer)->processes, 4);
-    assert_int_equal(ledger_find(ledger, &inner)->processes, 2);
+    assert_int_equal(ledger_find(ledger, &outer.node)->processes, 4);
+    assert_int_equal(ledger_find(ledger, &inner.node)->processes, 2);
 }
 
 /* A nested `sonde run` (110) is the outer run's; it reaps the inner run's command (111). */
@@ -395,8 +405,8 @@ static void test_an_inner_run_ends(void **state _unused_)
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 300, 0, inner), P(112, 110, 200, 0, inner));
     TICK(P(110, 1, 5, 300, outer), P(112, 110, 250, 0, inner));
     assert_int_equal(ms_of(&outer), 555);
-    ledger_end_run(ledger, &inner); /* 112 lives on in no run */
-    assert_null(ledger_find(ledger, &inner));
+    ledger_end_node(ledger, &inner.node); /* 112 lives on in no run */
+    assert_null(ledger_find(ledger, &inner.node));
     TICK(P(110, 1, 5, 300, outer));
     assert_int_equal(accounted_ms(&outer), 555);
     TICK(P(110, 1, 5, 600, outer)); /* until it is reaped, with 300 */
@@ -407,7 +417,7 @@ static void test_an_inner_run_ends(void **state _unused_)
 static void test_an_inner_run_ends_and_its_process_joins_the_outer_one(void **state _unused_)
 {
     TICK(P(110, 1, 5, 0, outer), P(112, 110, 200, 0, inner));
-    ledger_end_run(ledger, &inner);
+    ledger_end_node(ledger, &inner.node);
     TICK(P(110, 1, 5, 0, outer), P(112, 110, 250, 0, outer));
     assert_int_equal(accounted_ms(&outer), 255);
     assert_false(is_partial(&outer));
@@ -416,14 +426,16 @@ static void test_an_inner_run_ends_and_its_process_joins_the_outer_one(void **st
 static void test_an_outer_run_ends_first(void **state _unused_)
 {
     TICK(P(110, 1, 5, 0, outer), P(111, 110, 300, 0, inner), P(120, 111, 100, 0, core));
-    ledger_end_run(ledger, &outer);
+    ledger_end_node(ledger, &outer.node);
     TICK(P(111, 110, 310, 0, inner), P(120, 111, 110, 0, core));
-    assert_null(ledger_find(ledger, &outer));
+    assert_null(ledger_find(ledger, &outer.node));
     assert_int_equal(accounted_ms(&inner), 420);
     inner.parent = NULL; /* as the registry does */
+    inner.node.outer = NULL;
     TICK(P(111, 1, 310, 0, inner), P(120, 111, 120, 0, core));
     assert_int_equal(accounted_ms(&inner), 430);
     inner.parent = &outer;
+    inner.node.outer = &outer.node;
 }
 
 static void test_a_run_ends_with_what_was_reaped_of_it(void **state _unused_)
@@ -431,12 +443,12 @@ static void test_a_run_ends_with_what_was_reaped_of_it(void **state _unused_)
     struct rusage usage = {.ru_utime.tv_sec = 2, .ru_maxrss = 1024};
 
     TICK(P(110, SELF, 5, 0, outer));
-    assert_int_equal(ledger_reaped(ledger, &inner, 111, &usage), 0);
-    ledger_end_run(ledger, &inner); /* before it was settled */
+    assert_int_equal(ledger_reaped(ledger, &inner.node, 111, &usage), 0);
+    ledger_end_node(ledger, &inner.node); /* before it was settled */
     TICK(P(110, SELF, 5, 0, outer));
     assert_int_equal(accounted_ms(&outer), 2005);
-    assert_true(ledger_find(ledger, &outer)->peak_rss_bytes == MB);
-    ledger_end_run(ledger, &inner); /* the run is not known any more */
+    assert_true(ledger_find(ledger, &outer.node)->peak_rss_bytes == MB);
+    ledger_end_node(ledger, &inner.node); /* the run is not known any more */
 }
 
 static void test_process_moves_to_inner_run(void **state _unused_)
@@ -466,8 +478,8 @@ static void test_memory_of_runs_within_runs(void **state _unused_)
          {.pid = 111, .ppid = 100, .rss = 50, .shared = 30, .peak = 300, OF(inner)},
          {.pid = 120, .ppid = 111, .rss = 30, .shared = 10, .peak = 30, OF(core)});
     TICK({.pid = 100, .ppid = 1, .rss = 60, .shared = 40, .peak = 110, OF(outer)});
-    const struct run_usage *all = ledger_find(ledger, &outer);
-    const struct run_usage *part = ledger_find(ledger, &inner);
+    const struct run_usage *all = ledger_find(ledger, &outer.node);
+    const struct run_usage *part = ledger_find(ledger, &inner.node);
     assert_true(all->peak_rss_bytes == 300 * MB);
     assert_true(all->peak_total_bytes == 180 * MB);
     assert_int_equal(all->peak_processes, 3);
@@ -485,7 +497,7 @@ static void test_memory_of_runs_within_runs(void **state _unused_)
 
 static void born(pid_t pid)
 {
-    assert_int_equal(ledger_cover(ledger, &run, pid, 0, NULL), 0);
+    assert_int_equal(ledger_cover(ledger, &run.node, pid, 0, NULL), 0);
 }
 
 static void end_of(pid_t pid, int64_t cpu_ms_used)
@@ -496,7 +508,7 @@ static void end_of(pid_t pid, int64_t cpu_ms_used)
         .user_ns = int_is_known(cpu_ms_used) ? cpu_ms_used * (int64_t)MS : INT_UNKNOWN,
         .peak_rss_bytes = 7 * MB,
     };
-    assert_int_equal(ledger_ended(ledger, &run, &end), 0);
+    assert_int_equal(ledger_ended(ledger, &run.node, &end), 0);
 }
 
 static void cover(pid_t pid, pid_t ppid, uint64_t own_ms, uint64_t reaped_ms)
@@ -507,7 +519,7 @@ static void cover(pid_t pid, pid_t ppid, uint64_t own_ms, uint64_t reaped_ms)
                                             .cpu_ns = (int64_t)(own_ms * MS),
                                             .user_ns = (int64_t)(own_ms * MS),
                                             .reaped_user_ns = (int64_t)(reaped_ms * MS)};
-    assert_int_equal(ledger_cover(ledger, &run, pid, (uint64_t)pid, &reading), 0);
+    assert_int_equal(ledger_cover(ledger, &run.node, pid, (uint64_t)pid, &reading), 0);
 }
 
 static void test_reported_exits_count_once(void **state _unused_)
@@ -525,7 +537,7 @@ static void test_reported_exits_count_once(void **state _unused_)
     end_of(20, 13);
     tick(NULL, 0);
     assert_int_equal(cpu_ms(), 24);
-    const struct run_usage *usage = ledger_find(ledger, &run);
+    const struct run_usage *usage = ledger_find(ledger, &run.node);
     assert_false(usage->cpu_is_incomplete || usage->cpu_is_rounded || usage->rss_is_incomplete);
     assert_int_equal(usage->peak_rss_bytes, 7 * MB);
 }
@@ -537,9 +549,9 @@ static void test_a_zombie_that_was_counted_is_a_sample(void **state _unused_)
     TICK({20, SELF, 10, 0, .rss = 5});
     end_of(20, 13);
     ledger_begin(ledger);
-    assert_int_equal(ledger_observe_ended(ledger, &run), 0);
+    assert_int_equal(ledger_observe_ended(ledger, &run.node), 0);
     ledger_end(ledger);
-    const struct run_usage *usage = ledger_find(ledger, &run);
+    const struct run_usage *usage = ledger_find(ledger, &run.node);
     assert_int_equal(usage->samples, 2);
     assert_int_equal(usage->processes, 1);
     assert_int_equal(usage->rss_bytes, 0);
@@ -560,7 +572,7 @@ static void test_ignored_children_are_exact_if_exits_are_reported(void **state _
     end_of(21, 30);
     TICK({20, SELF, 1, 0, .ignores_sigchld = true});
     assert_int_equal(cpu_ms(), 31);
-    assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
+    assert_false(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
 /* Events begin in the middle: what was reaped before is in the parent's account, also of a child
@@ -579,7 +591,7 @@ static void test_covered_while_it_runs(void **state _unused_)
     end_of(20, 13);
     tick(NULL, 0);
     assert_int_equal(cpu_ms(), 13 + 109 + 6);
-    assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
+    assert_false(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
 /* No tick between that and the end of the parent: the process that would inherit the debit has
@@ -617,7 +629,7 @@ static void test_vanished_child_of_covered_process(void **state _unused_)
     born(20);
     TICK({20, SELF, 1, 0}, {21, 20, 50, 0});
     TICK({20, SELF, 1, 55});
-    assert_int_equal(ledger_find(ledger, &run)->accounted.total_ns / MS, 51);
+    assert_int_equal(ledger_find(ledger, &run.node)->accounted.total_ns / MS, 51);
     assert_true(is_incomplete());
 }
 
@@ -640,9 +652,9 @@ static void test_discarded_children_stay_unknown(void **state _unused_)
         .pid = 20, .ppid = SELF, .start_ticks = 20, .ignores_sigchld = true};
 
     run.processes = 2;
-    assert_int_equal(ledger_cover(ledger, &run, 20, 20, &reading), 0);
+    assert_int_equal(ledger_cover(ledger, &run.node, 20, 20, &reading), 0);
     TICK({20, SELF, 1, 0, .ignores_sigchld = true});
-    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+    assert_true(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
 static void test_reported_exit_without_cpu_time(void **state _unused_)
@@ -653,7 +665,7 @@ static void test_reported_exit_without_cpu_time(void **state _unused_)
     end_of(21, INT_UNKNOWN); /* the last sample counts */
     TICK({20, SELF, 1, 0});
     assert_int_equal(cpu_ms(), 9);
-    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+    assert_true(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
 /* The process is gone and its exit event may still come; after some time the event counts as lost.
@@ -665,11 +677,11 @@ static void test_lost_exit_report(void **state _unused_)
     TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
     for (int i = 0; i < 2; i++) {
         TICK({20, SELF, 1, 0});
-        assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
+        assert_false(ledger_find(ledger, &run.node)->cpu_is_incomplete);
     }
     TICK({20, SELF, 1, 0});
     assert_int_equal(cpu_ms(), 9);
-    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+    assert_true(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
 /* It was read before its fork event: one process, one account. */
@@ -677,13 +689,13 @@ static void test_late_fork_event_keeps_account(void **state _unused_)
 {
     born(20);
     TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
-    assert_int_equal(ledger_cover(ledger, &run, 21, 21, NULL), 0);
+    assert_int_equal(ledger_cover(ledger, &run.node, 21, 21, NULL), 0);
     TICK({20, SELF, 1, 0}, {21, 20, 9, 0});
     assert_int_equal(cpu_ms(), 10);
     end_of(21, 9);
     TICK({20, SELF, 1, 9});
     assert_int_equal(cpu_ms(), 10);
-    assert_false(ledger_find(ledger, &run)->cpu_is_incomplete);
+    assert_false(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
 /* sonde has reaped it, but its exit event was lost: the figures of wait4 include those of its
@@ -698,7 +710,7 @@ static void test_reaped_without_exit_report(void **state _unused_)
     reap(20, 16, 0, 1000);
     tick(NULL, 0);
     assert_int_equal(cpu_ms(), 15);
-    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+    assert_true(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
 static void test_lost_events_leave_nothing_exact(void **state _unused_)
@@ -725,14 +737,14 @@ static void test_reused_pid_after_end(void **state _unused_)
     end_of(21, 3);
     TICK({20, SELF, 1, 9});
     assert_int_equal(cpu_ms(), 15);
-    assert_true(ledger_find(ledger, &run)->cpu_is_incomplete);
+    assert_true(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
 /* ---- parents that are found late ---- */
 
 static void born_in(struct run *of, pid_t pid)
 {
-    assert_int_equal(ledger_cover(ledger, of, pid, 0, NULL), 0);
+    assert_int_equal(ledger_cover(ledger, &of->node, pid, 0, NULL), 0);
 }
 
 static void end_in(struct run *of, pid_t pid, int64_t cpu_ms_used, int64_t peak)
@@ -741,18 +753,20 @@ static void end_in(struct run *of, pid_t pid, int64_t cpu_ms_used, int64_t peak)
                                     .cpu_ns = cpu_ms_used * (int64_t)MS,
                                     .user_ns = cpu_ms_used * (int64_t)MS,
                                     .peak_rss_bytes = peak * MB};
-    assert_int_equal(ledger_ended(ledger, of, &end), 0);
+    assert_int_equal(ledger_ended(ledger, &of->node, &end), 0);
 }
 
 static void set_parent(struct run *of, struct run *parent)
 {
-    assert_int_equal(ledger_set_parent(ledger, of, parent), 0);
+    assert_int_equal(ledger_set_outer(ledger, &of->node, &parent->node), 0);
     of->parent = parent;
+    of->node.outer = &parent->node;
 }
 
 static void test_late_parent_misses_what_had_ended(void **state _unused_)
 {
-    struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
+    struct run late = {.node.run = &late, .run_id = "l", .processes = 1},
+               around = {.node.run = &around, .run_id = "a", .processes = 1};
 
     born_in(&late, 111);
     born_in(&late, 112);
@@ -768,7 +782,7 @@ static void test_late_parent_misses_what_had_ended(void **state _unused_)
     /* its processes may have reaped a part of the 3000, so the 3000 are not added */
     assert_int_equal(accounted_ms(&around), 25);
     assert_true(is_partial(&around));
-    const struct run_usage *usage = ledger_find(ledger, &around);
+    const struct run_usage *usage = ledger_find(ledger, &around.node);
     assert_false(usage->rss_is_incomplete);
     assert_int_equal(usage->peak_rss_bytes, 50 * MB);
     assert_int_equal(usage->peak_total_bytes, 30 * MB);
@@ -777,7 +791,8 @@ static void test_late_parent_misses_what_had_ended(void **state _unused_)
 
 static void test_late_parent_misses_nothing_if_nothing_had_ended(void **state _unused_)
 {
-    struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
+    struct run late = {.node.run = &late, .run_id = "l", .processes = 1},
+               around = {.node.run = &around, .run_id = "a", .processes = 1};
 
     born_in(&late, 111);
     born_in(&late, 112);
@@ -794,22 +809,31 @@ static void test_late_parent_misses_nothing_if_nothing_had_ended(void **state _u
 
 static void test_late_parent_of_an_incomplete_run(void **state _unused_)
 {
-    struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
+    struct run late = {.node.run = &late, .run_id = "l", .processes = 1},
+               around = {.node.run = &around, .run_id = "a", .processes = 1};
 
     born_in(&late, 111);
     ledger_mark_incomplete(ledger);
     born_in(&around, 100);
     set_parent(&late, &around);
     assert_true(is_partial(&around));
-    assert_true(ledger_find(ledger, &around)->rss_is_incomplete);
+    assert_true(ledger_find(ledger, &around.node)->rss_is_incomplete);
 }
 
 /* The run around both had the time of the inner one from the beginning. */
 static void test_late_parent_between_two_runs(void **state _unused_)
 {
-    struct run around = {.run_id = "a", .processes = 1};
-    struct run between = {.run_id = "b", .processes = 1, .parent = &around};
-    struct run late = {.run_id = "l", .processes = 1, .parent = &around};
+    struct run around = {.node.run = &around, .run_id = "a", .processes = 1};
+    struct run between = {.node.run = &between,
+                          .run_id = "b",
+                          .processes = 1,
+                          .parent = &around,
+                          .node.outer = &around.node};
+    struct run late = {.node.run = &late,
+                       .run_id = "l",
+                       .processes = 1,
+                       .parent = &around,
+                       .node.outer = &around.node};
 
     born_in(&around, 100);
     born_in(&late, 111);
@@ -827,7 +851,8 @@ static void test_late_parent_between_two_runs(void **state _unused_)
 /* What its process reaps before it is covered is not counted a second time. */
 static void test_late_parent_that_is_covered_later(void **state _unused_)
 {
-    struct run late = {.run_id = "l", .processes = 1}, around = {.run_id = "a", .processes = 1};
+    struct run late = {.node.run = &late, .run_id = "l", .processes = 1},
+               around = {.node.run = &around, .run_id = "a", .processes = 1};
 
     born_in(&late, 111);
     born_in(&late, 112);
@@ -884,7 +909,7 @@ static void test_random_process_trees(void **state _unused_)
                 continue;
             tick(p, count);
             for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
-                const struct run_usage *usage = ledger_find(ledger, runs[i]);
+                const struct run_usage *usage = ledger_find(ledger, &runs[i]->node);
                 if (!usage)
                     continue;
                 assert_true(usage->accounted.total_ns / MS >= last[i]);
@@ -893,7 +918,7 @@ static void test_random_process_trees(void **state _unused_)
             assert_int_equal(accounted_ms(&outer), used_ms);
         }
         for (size_t i = 0; i < ARRAY_SIZE(runs); i++)
-            ledger_end_run(ledger, runs[ARRAY_SIZE(runs) - 1 - i]);
+            ledger_end_node(ledger, &runs[ARRAY_SIZE(runs) - 1 - i]->node);
     }
 }
 

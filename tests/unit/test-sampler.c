@@ -299,9 +299,9 @@ static void test_a_run_ends(void **state _unused_)
 
     registry_add(registry, run, INT_UNKNOWN, 100);
     snapshot_free(take(0, &reading, 1));
-    assert_non_null(sampler_usage(sampler, run));
+    assert_non_null(sampler_usage(sampler, &run->node));
     sampler_end_run(sampler, run);
-    assert_null(sampler_usage(sampler, run));
+    assert_null(sampler_usage(sampler, &run->node));
     registry_end_run(registry, run);
 
     /* the next run, perhaps at the same address, starts from zero */
