@@ -403,9 +403,10 @@ static void finish_by_root(struct daemon *daemon, struct run *run)
         snprintf(cause, sizeof(cause), "ended; its exit status was not seen");
     }
     job.cause = job.outcome == OUTCOME_SUCCESS ? NULL : cause;
-    if (entry && entry->is_adopted && run->empty_since_ns)
+    if (entry && run->origin == RUN_BY_RULE && run->empty_since_ns)
         job.ended_at =
-            ns_to_sec(clock_real_ns()) - ns_to_sec(clock_mono_ns() - run->empty_since_ns);
+            MAX(entry->begun.started_at,
+                ns_to_sec(clock_real_ns()) - ns_to_sec(clock_mono_ns() - run->empty_since_ns));
     run_lifecycle_explain(daemon, run, true, &arena, &job);
     run_lifecycle_finish(daemon, run, &job);
 }

@@ -129,8 +129,10 @@ static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycl
     bool had_ended = member->has_ended;
     registry_exit(feed->options.registry, event->pid, event->wait_status);
     bool has_just_ended = member->has_ended && !had_ended;
-    if (member->was_found ? event->tid == event->pid : has_just_ended)
-        report_member(feed, member, event);
+    if (!(member->was_found ? event->tid == event->pid : has_just_ended))
+        return;
+    member->run->last_end_ns = MAX(member->run->last_end_ns, event->mono_ns);
+    report_member(feed, member, event);
 }
 
 static void on_exec(struct lifecycle_feed *feed, const struct lifecycle_event *event)

@@ -113,6 +113,13 @@ int rule_runs_find(struct rule_runs *runs, pid_t pid, uint64_t start_ticks, stru
 
 /* ---- ends ---- */
 
+/* A reported end is exact. If the last process vanished without a report, `now_ns` is the best
+ * known time of its end. */
+static uint64_t end_of_last_process(const struct run *run, uint64_t now_ns)
+{
+    return run->last_end_ns > run->lived_ns ? MIN(run->last_end_ns, now_ns) : now_ns;
+}
+
 void rule_runs_end(struct rule_runs *runs, uint64_t now_ns,
                    void (*on_over)(void *context, struct run *run), void *context)
 {
@@ -120,11 +127,13 @@ void rule_runs_end(struct rule_runs *runs, uint64_t now_ns,
         next = registry_next_run(runs->registry, run);
         if (run->origin != RUN_BY_RULE)
             continue;
-        if (run->living)
+        if (run->living) {
             run->empty_since_ns = 0;
-        else if (!run->empty_since_ns)
-            run->empty_since_ns = now_ns;
-        else if (now_ns - run->empty_since_ns >= runs->linger_ns)
+            run->lived_ns = now_ns;
+        } else if (!run->empty_since_ns) {
+            run->empty_since_ns = end_of_last_process(run, now_ns);
+        } else if (now_ns - run->empty_since_ns >= runs->linger_ns) {
             on_over(context, run);
+        }
     }
 }

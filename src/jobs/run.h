@@ -58,7 +58,11 @@ struct run {
     pid_t root_pid; /* its first process; 0: none yet */
     bool root_has_ended;
     int root_wait_status;    /* if it has ended */
-    uint64_t empty_since_ns; /* RUN_BY_RULE: without a living process since then; 0: it has one */
+    uint64_t last_end_ns;      /* monotonic time of the last end that an event reported; or 0 */
+
+    /* RUN_BY_RULE, monotonic: */
+    uint64_t lived_ns;       /* it had a living process at this snapshot */
+    uint64_t empty_since_ns; /* without a living process since then; 0: it has one */
 
     /* As its scheduler reports; otherwise INT_UNKNOWN and "". */
     int64_t total_sheets;

@@ -732,8 +732,8 @@ jobs:
         return row
 
     def test_each_matcher(self):
-        """A job lasts from its first process to jobs.linger_seconds after the last, with the outcome
-        of the first."""
+        """A job lasts from its first process to its last, with the outcome of the first. It stays
+        open for jobs.linger_seconds."""
         sonde = self.daemon(self.rules(linger=600))
         stream = sonde.stream("job.*")
         in_space = self.puppet(cwd=self.path("space"))
@@ -781,11 +781,15 @@ jobs:
         self.assertEqual({row["outcome"] for row in self.rows("SELECT outcome FROM jobs")},
                          {"running"})
         # they end after linger_seconds; tests/unit/test-rule-runs.c checks the exact time
+        all_had_ended = time.time()
         sonde.configure(self.rules(linger=0))
         sonde.rpc("daemon.reload")
         for name, outcome in wanted.items():
             job = self.await_end(runs[name])
             self.assertEqual((job["outcome"], job["exit_code"], job["signal_num"]), outcome, name)
+            self.assertLess(job["ended_at"], all_had_ended, name)
+            self.assertAlmostEqual(job["wall_seconds"], job["ended_at"] - job["started_at"],
+                                   places=3)
         self.assertEqual(sorted(job["job_id"] for job in self.rows("SELECT * FROM jobs")),
                          sorted(wanted))
         self.assertEqual(self.job(runs["space"])["process_spawn_count"],

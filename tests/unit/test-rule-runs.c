@@ -208,6 +208,30 @@ static void test_run_ends_some_time_after_its_last_process(void **state _unused_
     assert_int_equal(registry_run_count(registry), 2);
 }
 
+static void test_run_ended_with_its_last_process(void **state _unused_)
+{
+    struct rule_match found;
+    unsigned ended = 0;
+
+    runs.linger_ns = 1000;
+    put_process(100, 1000);
+    struct run *run = find(100, &found);
+    run->living = 1;
+    run->last_end_ns = 900; /* of another process */
+    rule_runs_end(&runs, 1000, end_it, &ended);
+    run->living = 0;
+    run->last_end_ns = 1400;
+    rule_runs_end(&runs, 2000, end_it, &ended);
+    assert_int_equal(run->empty_since_ns, 1400);
+
+    run->living = 1;
+    rule_runs_end(&runs, 2200, end_it, &ended);
+    run->living = 0; /* its end was not reported */
+    rule_runs_end(&runs, 2300, end_it, &ended);
+    assert_int_equal(run->empty_since_ns, 2300);
+    assert_int_equal(ended, 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -215,6 +239,7 @@ int main(void)
         T(test_first_process_names_the_command), T(test_users_have_separate_runs),
         T(test_name_in_use_gets_a_number),       T(test_foster_parents_belong_to_no_run),
         T(test_young_process_is_matched_later),  T(test_run_ends_some_time_after_its_last_process),
+        T(test_run_ended_with_its_last_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
