@@ -10,6 +10,7 @@
 #include "probe/bpf/kernel-types.h"
 
 #include "probe/bpf/kernel-calls.bpf.h"
+#include "probe/bpf/kernel-plain.bpf.h"
 #include "probe/bpf/kernel-records.h"
 #include "probe/bpf/kernel-ring.bpf.h"
 
@@ -133,7 +134,7 @@ static __always_inline struct call_sum *add_sum(const struct call_key *key)
 /* A thread that is killed in a call leaves the call without returning to the program. */
 static __always_inline bool never_returns(struct task_struct *task)
 {
-    return task->signal->flags & SIGNAL_GROUP_EXIT;
+    return plain_task(task)->signal->flags & SIGNAL_GROUP_EXIT;
 }
 
 SEC("tp_btf/sys_exit") int BPF_PROG(on_return, struct pt_regs *regs, long result)

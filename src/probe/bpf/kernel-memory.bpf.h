@@ -3,6 +3,8 @@
 
 #include "probe/bpf/kernel-types.h"
 
+#include "probe/bpf/kernel-plain.bpf.h"
+
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
@@ -14,8 +16,6 @@ const volatile u32 cpu_count = 1;
 const volatile bool reads_plain_memory = true; /* bpf_rdonly_cast() to no type: Linux 6.17 */
 
 u64 cpu_offsets[CPUS_MAX];
-
-extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
 
 struct memory_pages {
     s64 file, anon, shmem;

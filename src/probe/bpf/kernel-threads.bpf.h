@@ -3,12 +3,12 @@
 
 #include "probe/bpf/kernel-types.h"
 
+#include "probe/bpf/kernel-plain.bpf.h"
+
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 #define THREADS_MAX 65536
-
-extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
 
 struct thread_sums {
     u64 cpu_ns, user_ns, system_ns;
@@ -27,8 +27,7 @@ static long add_thread(u32 number, struct thread_sums *sums)
     /* The cast permits plain loads; BPF_CORE_READ would call a helper for each member (15 µs per
      * process instead of 1 µs). */
     struct task_struct *thread =
-        bpf_rdonly_cast((void *)(sums->at - bpf_core_field_offset(struct task_struct, thread_node)),
-                        bpf_core_type_id_kernel(struct task_struct));
+        plain_task((void *)(sums->at - bpf_core_field_offset(struct task_struct, thread_node)));
 
     if ((u64)thread != sums->without)
         sums->cpu_ns += thread->se.sum_exec_runtime;

@@ -9,6 +9,7 @@
 #include "probe/bpf/call-counts.bpf.h"
 #include "probe/bpf/kernel-membership.bpf.h"
 #include "probe/bpf/kernel-memory.bpf.h"
+#include "probe/bpf/kernel-plain.bpf.h"
 #include "probe/bpf/kernel-records.h"
 #include "probe/bpf/kernel-ring.bpf.h"
 #include "probe/bpf/kernel-threads.bpf.h"
@@ -65,9 +66,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task, pid_t old_pid, struct linux_binprm *program)
+int BPF_PROG(on_exec, struct task_struct *original, pid_t old_pid, struct linux_binprm *program)
 {
-    u32 tag = tag_of_process(task);
+    struct task_struct *task = plain_task(original);
+    u32 tag = tag_of_process(original);
     if (!tag && !wants_all)
         return 0;
     struct kernel_exec *event = reserve(sizeof(*event));
@@ -115,14 +117,15 @@ static __always_inline s64 peak_of(struct task_struct *task, struct signal_struc
     return rss > noted ? rss : noted;
 }
 
-SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
+SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *original)
 {
+    struct task_struct *task = plain_task(original);
     struct signal_struct *signal = task->signal;
     struct thread_sums sums = {.without = (u64)task};
 
     if (signal->live.counter != 0) /* other threads live; two that exit at once may both see 0 */
         return 0;
-    u32 tag = tag_of_process(task);
+    u32 tag = tag_of_process(original);
     if (!tag && !wants_all)
         return 0;
     send_calls(task, tag);
@@ -152,11 +155,13 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *task)
  * fifths of the CPU time of a short process are still missing. The run queue is locked here, so
  * nothing may be woken; the reader expects this event. */
 SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool is_preempted, struct task_struct *before, struct task_struct *after)
+int BPF_PROG(on_switch, bool is_preempted, struct task_struct *original, struct task_struct *after)
 {
+    struct task_struct *before = plain_task(original);
+
     if (!(before->__state & TASK_DEAD) || before->signal->live.counter != 0)
         return 0;
-    u32 tag = tag_of_process(before);
+    u32 tag = tag_of_process(original);
     if (!tag && !wants_all)
         return 0;
     struct kernel_dead *event = reserve(sizeof(*event));
@@ -209,7 +214,7 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
     struct kernel_signal *event = reserve(sizeof(*event));
     if (!event)
         return 0;
-    struct task_struct *sender = (struct task_struct *)bpf_get_current_task_btf();
+    struct task_struct *sender = plain_task(bpf_get_current_task_btf());
     fill_head(&event->head, KERNEL_SIGNAL, task, tag);
     event->number = number;
     /* 0 (SEND_SIG_NOINFO) is a signal from a process without details, 1 (SEND_SIG_PRIV) one from
@@ -223,16 +228,17 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
 }
 
 /* For all processes: an OOM kill concerns the whole machine. */
-SEC("tp_btf/mark_victim") int BPF_PROG(on_oom, struct task_struct *task)
+SEC("tp_btf/mark_victim") int BPF_PROG(on_oom, struct task_struct *original)
 {
     struct kernel_oom *event = reserve(sizeof(*event));
     if (!event)
         return 0;
-    struct task_struct *trigger = (struct task_struct *)bpf_get_current_task_btf();
+    struct task_struct *task = plain_task(original);
+    struct task_struct *trigger = plain_task(bpf_get_current_task_btf());
     struct mm_struct *mm = task->mm;
     struct memory_pages pages = {};
 
-    fill_head(&event->head, KERNEL_OOM, task, tag_of(task));
+    fill_head(&event->head, KERNEL_OOM, task, tag_of(original));
     event->start_boot_ns = task->group_leader->start_boottime;
     event->vsize_pages = 0;
     if (mm) {

@@ -6,6 +6,7 @@
 
 #include "probe/bpf/kernel-membership.bpf.h"
 #include "probe/bpf/kernel-memory.bpf.h"
+#include "probe/bpf/kernel-plain.bpf.h"
 #include "probe/bpf/kernel-records.h"
 #include "probe/bpf/kernel-threads.bpf.h"
 
@@ -250,9 +251,11 @@ static __always_inline bool has_slept(struct task_struct *task, struct process_r
 
 /* A separate function for the verifier, which would otherwise verify it again for each state of the
  * surrounding loop (73,000 instructions instead of 1,600). */
-__noinline int fill_record(struct task_struct *task __attribute__((btf_decl_tag("arg:trusted"))),
+__noinline int fill_record(struct task_struct *trusted __attribute__((btf_decl_tag("arg:trusted"))),
                            struct process_record *record, bool is_full)
 {
+    struct task_struct *task = plain_task(trusted);
+
     if (!record)
         return 0;
     record->mono_ns = bpf_ktime_get_ns();
