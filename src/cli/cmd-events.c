@@ -141,6 +141,7 @@ static const struct command_option options[] = {
     {"since", 's', "TIME", "Show events at TIME or later."},
     {"until", 'u', "TIME", "Show events at TIME or before."},
     {"type", 't', "TYPE", "Show one type: spawn, exec, exit, signal, kill or oom.",
+     .more = "Steps are not processes: their events are not of these types.",
      .is_repeatable = true},
     {"pid", 'p', "PID", "Show events of one process id."},
     {"limit", 'n', "N", "Show the latest N (default 50; with --follow 10).",
@@ -150,10 +151,11 @@ static const struct command_option options[] = {
      .more = "See sonde-daemon(1). --job is then the id of a job, which need not exist yet, or a "
              "run_id. With --type, only process events are shown."},
     {"json", 0, NULL, "Print a JSON array of ProcessEvent; with --follow, one object per line.",
-     .more = "The array is [] if there are no events. Unknown values are null. An object with a "
-             "`count` stands for that many events, from `first_timestamp` to `timestamp`. With "
-             "--follow, each line has `event` (such as process.exit or job.finished), `timestamp`, "
-             "`job_id`, `sheet_num` and `data` (a ProcessEvent, Anomaly, Gap, Job or "
+     .more = "The array is [] if there are no events. Unknown values are null. An object with "
+             "`is_step` is the start or the end of a step. An object with a `count` stands for "
+             "that many events, from `first_timestamp` to `timestamp`. With --follow, each line "
+             "has `event` (such as process.exit or job.finished), `timestamp`, `job_id`, "
+             "`sheet_num` and `data` (a ProcessEvent, Anomaly, Gap, Job or "
              "JobProgress)."},
 };
 

@@ -99,7 +99,7 @@ static int run(const struct command_context *context, struct arguments *argument
 
 static const struct command_option options[] = {
     {"since", 's', "TIME", "Report on the whole machine, from TIME."},
-    {"until", 'u', "TIME", "With --since, report until TIME (default: now)."},
+    {"until", 'u', "TIME", "With --since, report until TIME (default: now; no later)."},
     {"json", 0, NULL, "Print a JobReport or a MachineReport as one JSON object.",
      .more = "Unknown values are null. Unlike the text, `syscall_hotspots` also contains system "
              "calls that only wait, such as wait4 and futex."},

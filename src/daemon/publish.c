@@ -26,7 +26,7 @@ static void publish_event(struct daemon *daemon, const struct process_event *eve
     int64_t uid = daemon_owner_of(daemon, event->run_id);
 
     live_note_event(&daemon->live, event, uid);
-    if (event->is_step) /* published under its own name when it was reported */
+    if (event->is_step == TRUTH_YES) /* published under its own name when it was reported */
         return;
     publish_record(
         daemon, &process_event_record, event,

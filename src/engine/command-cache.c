@@ -48,7 +48,7 @@ static void name_event(struct command_cache *cache, struct tick_box *box,
     const char *known = last_exec ? NULL : map_get(&cache->known, pid);
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
 
-    if (event->command || event->is_step)
+    if (event->command || event->is_step == TRUTH_YES)
         return;
     if (!is_beginning && last_exec && last_exec < event && last_exec->command)
         event->command = last_exec->command;

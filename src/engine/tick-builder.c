@@ -72,7 +72,7 @@ static void add_to_chains(struct tick_builder *builder, struct tick_box *box,
     bool is_beginning = event->event_type == EVENT_SPAWN || event->event_type == EVENT_EXEC;
     const char *command = failure_chains_command(&builder->failures, event->pid);
 
-    if (command && !event->command && !is_beginning && !event->is_step && event->run_id)
+    if (command && !event->command && !is_beginning && event->is_step != TRUTH_YES && event->run_id)
         event->command = arena_strdup(&box->arena, command); /* NULL without memory */
     failure_chains_add(&builder->failures, event);
 }
@@ -285,7 +285,7 @@ void tick_builder_add_step(struct tick_builder *builder, struct event_owner owne
 
     if (!event)
         return;
-    event->is_step = true;
+    event->is_step = TRUTH_YES;
     event->exit_code = exit_code;
     event->details = arena_strdup(&box->arena, details); /* NULL without memory */
 }

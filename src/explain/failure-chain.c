@@ -585,7 +585,7 @@ void failure_chains_add(struct failure_chains *chains, const struct process_even
 {
     int r = 0;
 
-    if (event->is_step || !event->run_id || event->pid <= 0)
+    if (event->is_step == TRUTH_YES || !event->run_id || event->pid <= 0)
         return;
     chains->order++;
     switch (event->event_type) {

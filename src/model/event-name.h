@@ -48,7 +48,7 @@ enum event_name event_name_of_type(int event_type);
 /* Returns the kind of the event of that name. An unknown name has the kind of its group. */
 enum event_kind event_name_kind(const char *text);
 /* Returns which event of a step a stored event is; EVENT_NAME_UNKNOWN if it is an event of a
- * process. Decides by the details, because JSON does not contain `is_step`. */
+ * process. Decides by the details, because daemons and logs of 0.1.0 do not send `is_step`. */
 enum event_name event_name_of_step(const struct process_event *event);
 
 /* Returns whether `pattern` matches `name`: a pattern is a name, a prefix such as `sheet.*` or `*`.

@@ -36,6 +36,8 @@ static const struct field process_event_fields[] = {
                      "`command` the program, `pid` 0. null: a single event"),
     FIELD(first_timestamp, FIELD_REAL, .unit = UNIT_EPOCH, .resolution = 0.000001,
           .meaning = "time of the first event of a storm"),
+    FIELD(is_step, FIELD_BOOL, .omit_unknown = true,
+          .meaning = "true: the event of a step that a scheduler reported, not of a process"),
 #undef FIELD
 };
 const struct record process_event_record =

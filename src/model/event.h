@@ -37,8 +37,8 @@ struct process_event {
     const char *run_id;
     int64_t count;          /* of a storm: number of equal events */
     double first_timestamp; /* of a storm: time of the first event; `timestamp` is the last */
+    int is_step;            /* enum truth: TRUTH_YES for a step that a scheduler reported */
 
-    bool is_step;           /* not a field: a step that a scheduler reported, not a process */
     bool details_are_calls; /* `details` lists system calls, not the reason of the event */
     int64_t uid; /* for EVENT_OOM: owner of the run, or else of the process, or INT_UNKNOWN */
 };

@@ -348,7 +348,7 @@ unsigned job_profile_add_event(struct job_profile *profile, const struct process
         event->event_type == EVENT_EXIT && int_is_known(event->exit_code) && event->exit_code != 0;
     bool is_problem = false;
 
-    if (event->is_step)
+    if (event->is_step == TRUTH_YES)
         return 0;
     switch (event->event_type) {
     case EVENT_SPAWN: count(&profile->processes, true); return COUNTED_PROCESS;

@@ -77,7 +77,7 @@ struct process_event *tick_box_add_event(struct tick_box *box, struct event_owne
     }
     struct process_event *event = &box->tick.events.items[box->tick.events.count++];
     record_init(&process_event_record, event);
-    event->is_step = event->details_are_calls = false;
+    event->details_are_calls = false;
     event->uid = INT_UNKNOWN;
     event->timestamp = timestamp;
     event->event_type = (int)type;
@@ -118,7 +118,7 @@ bool event_is_lifecycle(const struct process_event *event)
     case EVENT_SPAWN:
     case EVENT_EXEC:
     case EVENT_EXIT:
-    case EVENT_KILL: return !event->is_step;
+    case EVENT_KILL: return event->is_step != TRUTH_YES;
     default: return false;
     }
 }

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/macros.h"
@@ -279,7 +280,7 @@ int query_machine_report(struct store_reader *reader, double since, double until
     record_init(&machine_report_record, &report);
     report.as_of = now;
     report.since = since;
-    report.until = until;
+    report.until = until = fmin(until, now);
     int r = store_read_machine(reader, since, until, MACHINE_PROCESSES_TOP, arena, &report.use);
     if (r == 0)
         r = read_jobs_within(reader, arena, &report);

@@ -53,7 +53,7 @@ static void describe_end(const struct run_facts *facts, struct process_event *re
     const struct sent_signal *sent = &facts->passed_on[number];
 
     record_init(&process_event_record, ret);
-    ret->is_step = ret->details_are_calls = false;
+    ret->details_are_calls = false;
     ret->timestamp = ns_to_sec(facts->started_real_ns + facts->wall_ns);
     ret->pid = facts->command_pid;
     ret->event_type = number ? EVENT_KILL : EVENT_EXIT;

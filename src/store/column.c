@@ -101,8 +101,9 @@ bool column_is_number(const struct column *column)
 
 void column_declare(const struct column *column, struct text *sql)
 {
-    bool is_integer = column->form != COLUMN_PLAIN || column->field->type == FIELD_INT;
-    bool is_real = column->field->type == FIELD_REAL;
+    enum field_type type = column->field->type;
+    bool is_integer = column->form != COLUMN_PLAIN || type == FIELD_INT || type == FIELD_BOOL;
+    bool is_real = type == FIELD_REAL;
 
     text_printf(sql, "\"%s\" %s", column->name, is_integer ? "INTEGER" : is_real ? "REAL" : "TEXT");
 }

@@ -21,9 +21,8 @@ static int read_event(void *context, sqlite3_stmt *row, struct arena *arena, voi
     int r = row_read_text(row, 0, arena, &event->job_id);
     if (r == 0)
         r = row_read_text(row, 1, arena, &event->run_id);
-    event->is_step = sqlite3_column_int(row, 2);
     event->details_are_calls = false;
-    return r < 0 ? r : row_read_columns(&reader->schema->event, row, 3, arena, event);
+    return r < 0 ? r : row_read_columns(&reader->schema->event, row, 2, arena, event);
 }
 
 /* The names come from the field table, so that the SQL can contain them. */
@@ -47,9 +46,10 @@ static int read_single_events(struct event_reader *reader, const struct event_fi
                               struct arena *arena, struct any_list *ret)
 {
     const struct column *type = columns_find(&reader->schema->event, "event_type");
+    const struct column *is_step = columns_find(&reader->schema->event, "is_step");
     struct query_builder query = {0};
 
-    text_append_string(&query.sql, "SELECT j.job_id, j.run_id, v.is_step, ");
+    text_append_string(&query.sql, "SELECT j.job_id, j.run_id, ");
     columns_list(&reader->schema->event, &query.sql, column_select, "v");
     text_append_string(&query.sql, " FROM event v LEFT JOIN jobs j ON j.id = v.run WHERE 1");
     query_add_text(&query, " AND v.run = (SELECT id FROM jobs WHERE run_id = ?)", filter->run_id);
@@ -61,6 +61,8 @@ static int read_single_events(struct event_reader *reader, const struct event_fi
     query_add_int(&query, " AND v.pid = ?", filter->pid);
     query_add_int(&query, " AND v.run IN (SELECT id FROM jobs WHERE uid = ?)", filter->uid);
     add_types(&query, type, "v", filter->event_types);
+    if (filter->event_types && !is_step->is_absent) /* those are types of events of processes */
+        text_append_string(&query.sql, " AND v.is_step IS NULL");
     if (filter->only_notable)
         text_append_string(&query.sql, " AND " EVENT_IS_NOTABLE("v."));
     text_append_string(&query.sql, " ORDER BY v.timestamp DESC, v.id DESC");
@@ -88,7 +90,7 @@ static int read_folded_event(void *context, sqlite3_stmt *row, struct arena *are
     const char *program;
 
     record_init(&process_event_record, event);
-    event->is_step = event->details_are_calls = false;
+    event->details_are_calls = false;
     event->pid = 0;
     int r = row_read_text(row, 0, arena, &event->job_id);
     if (r == 0)

@@ -9,7 +9,7 @@ int event_writer_init(struct event_writer *writer, struct database *database,
     *writer = (struct event_writer){
         .database = database, .schema = schema, .texts = texts, .runs = runs, .session = session};
     folded_events_init(&writer->folded, database, session);
-    return schema_prepare_insert(database, "INSERT", "event", "run, is_step", 2, &schema->event,
+    return schema_prepare_insert(database, "INSERT", "event", "run", 1, &schema->event,
                                  &writer->insert);
 }
 
@@ -52,8 +52,7 @@ static int insert_event(struct event_writer *writer, const struct run_row *run,
                         const struct process_event *event)
 {
     column_bind_code(writer->insert, 1, run ? run->id : INT_UNKNOWN);
-    column_bind_code(writer->insert, 2, event->is_step ? 1 : INT_UNKNOWN);
-    int r = columns_bind(&writer->schema->event, event, writer->texts, writer->insert, 3);
+    int r = columns_bind(&writer->schema->event, event, writer->texts, writer->insert, 2);
     return r < 0 ? r : database_run(writer->database, writer->insert);
 }
 
@@ -68,7 +67,7 @@ static int write_event(struct event_writer *writer, const struct process_event *
     if (r != 0)
         return MIN(r, 0);
     /* Events of steps and events outside of runs are too few for a storm. */
-    if (run && !event->is_step)
+    if (run && event->is_step != TRUTH_YES)
         must_fold = folded_events_must_fold(&writer->folded, run->id, event);
     if (must_fold < 0)
         return must_fold;

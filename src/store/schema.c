@@ -216,8 +216,8 @@ static const struct schema_table tables[] = {
     },
     {
         .name = "event",
-        .purpose = "events of processes, including `exec`; is_step: events of steps",
-        .own = "id INTEGER PRIMARY KEY, run INTEGER, is_step INTEGER",
+        .purpose = "events of processes, including `exec`, and of steps",
+        .own = "id INTEGER PRIMARY KEY, run INTEGER",
         .columns = COLUMNS(event),
     },
     {

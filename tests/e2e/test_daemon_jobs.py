@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The daemon: jobs and steps that are reported, and which job a process belongs to."""
 import contextlib
+import json
 import os
 import pathlib
 import resource
@@ -142,6 +143,15 @@ class Steps(daemon.TestCase):
                           for event in self.events(run_id, "spawn", "exit")],
                          [(0, "Sheet 0 started"), (0, "Sheet 0 completed")])
         self.assertEqual(self.job(run_id)["process_spawn_count"], 0)
+
+        for daemon_runs in (True, False):
+            if not daemon_runs:
+                sonde.stop()
+            marks, of_processes = (
+                [event.get("is_step") for event in json.loads(
+                    self.run_sonde("events", "--job", run_id, "--json", *words).stdout)]
+                for words in ((), ("--type", "spawn", "--type", "exit")))
+            self.assertEqual((marks, of_processes), ([True, True], []), daemon_runs)
 
     def test_context(self):
         sonde = self.daemon("profiler:\n  scope: all\n")

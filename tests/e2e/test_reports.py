@@ -488,6 +488,8 @@ class Machine(StoredTestCase):
             self.assertLessEqual(use[name]["min"], use[name]["mean"], name)
             self.assertLessEqual(use[name]["mean"], use[name]["max"], name)
         burner = next(process for process in use["processes"] if process["job_id"] == "busy")
+        future = self.json("report", "--since", "5m", "--until", "2199-01-01")
+        self.assertEqual(future["until"], future["as_of"])
         self.assertTrue(0.1 < burner["cpu_seconds"] < 1, burner)
 
         text = self.text("report", "--since", "5m")

@@ -325,7 +325,7 @@ void random_record(struct chance *random, const struct record *record, struct ar
 void init_event(struct process_event *event)
 {
     record_init(&process_event_record, event);
-    event->is_step = event->details_are_calls = false;
+    event->details_are_calls = false;
 }
 
 void random_event(struct chance *random, struct arena *arena, struct process_event *event)
@@ -334,6 +334,8 @@ void random_event(struct chance *random, struct arena *arena, struct process_eve
     random_record(random, &process_event_record, arena, event);
     event->count = INT_UNKNOWN; /* storms are made by the store */
     event->first_timestamp = REAL_UNKNOWN;
+    if (event->is_step == TRUTH_NO) /* never so in a tick */
+        event->is_step = TRUTH_UNKNOWN;
 }
 
 void init_anomaly(struct anomaly *anomaly)

@@ -43,7 +43,7 @@ static struct process_event event_of(int type, int64_t pid)
     struct process_event event;
 
     record_init(&process_event_record, &event);
-    event.is_step = event.details_are_calls = false;
+    event.details_are_calls = false;
     event.timestamp = now += 0.001;
     event.event_type = type;
     event.pid = pid;

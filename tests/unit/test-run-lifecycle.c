@@ -333,7 +333,7 @@ static void test_events_stored_by_the_caller(void **state)
     int fd;
     pid_t owner = fork_child(&fd);
     const struct job_start start = start_of("build", owner), other = start_of("other", getpid());
-    struct process_event event = {.is_step = false}; /* not a field of the record */
+    struct process_event event = {.details_are_calls = false}; /* not a field of the record */
 
     struct run *run = begin(daemon, &start), *of_daemon = begin(daemon, &other);
     record_init(&process_event_record, &event);

@@ -308,7 +308,7 @@ static void test_daemon_hangs_up_at_finish(void **state)
 static void test_signal_is_reported(void **state)
 {
     struct place *place = *state;
-    struct process_event sent = {.is_step = false}; /* not a field of the record */
+    struct process_event sent = {.details_are_calls = false}; /* not a field of the record */
 
     record_init(&process_event_record, &sent);
     sent.signal_num = 9;

@@ -165,7 +165,7 @@ static void test_events_are_counted(void **state _unused_)
         {.event_type = EVENT_KILL, .exit_code = INT_UNKNOWN},
         {.event_type = EVENT_EXIT, .exit_code = 2},
         {.event_type = EVENT_EXIT, .exit_code = 0},
-        {.event_type = EVENT_EXIT, .exit_code = 3, .is_step = true},
+        {.event_type = EVENT_EXIT, .exit_code = 3, .is_step = TRUTH_YES},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)

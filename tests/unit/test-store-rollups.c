@@ -600,7 +600,7 @@ static void make_events(struct world *world, struct process_event *events,
     for (size_t i = 0; i < EVENTS; i++) {
         struct process_event *event = &events[i];
         random_event(&world->random, &world->arena, event);
-        event->is_step = i % 10 == 1;
+        event->is_step = i % 10 == 1 ? TRUTH_YES : TRUTH_UNKNOWN;
         event->exit_code = i % 3 ? event->exit_code : 0;
         event->run_id = i % 2 ? world->runs[0].run_id : NULL;
         event->job_id = i % 2 ? world->runs[0].job_id : NULL;

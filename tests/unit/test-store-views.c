@@ -131,6 +131,7 @@ static bool is_same_column(sqlite3_stmt *row, int at, const struct field *field,
     switch (field->type) {
     case FIELD_INT: return sqlite3_column_int64(row, at) == *(const int64_t *)value;
     case FIELD_REAL: return sqlite3_column_double(row, at) == *(const double *)value;
+    case FIELD_BOOL: return sqlite3_column_int(row, at) == (*(const int *)value == TRUTH_YES);
     default: return is_text_of(row, at, field, value);
     }
 }
