@@ -139,6 +139,7 @@ static void on_exec(struct lifecycle_feed *feed, const struct lifecycle_event *e
 {
     struct member *member = registry_find(feed->options.registry, event->pid);
 
+    account_for(feed, member, event);
     if (event->mono_ns < feed->kernel_since_ns)
         return; /* the connector reported it */
     if (member && feed->source.kernel)

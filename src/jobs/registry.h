@@ -29,6 +29,7 @@ struct member {
     uint32_t tag;    /* its tag in the kernel; 0: none */
     bool is_covered; /* its exit, and those of its children, will be reported with exact figures */
     bool is_counted; /* that exit was reported */
+    bool is_covered_from_birth; /* so were all its execs, with the peaks before them */
     unsigned cover_check;   /* number of the last check that found it not covered; 0: none */
     int64_t cover_check_ns; /* CPU time that it had then reaped and, if it had ended, used itself */
     /* Since when its system calls and those of its children are counted; 0: they are not. */

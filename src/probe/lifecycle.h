@@ -33,7 +33,7 @@ struct lifecycle_event {
     const char *command; /* on exec: the command line; on exit and OOM: the short name */
     int64_t cpu_ns;      /* on exit: exact, without children */
     int64_t user_ns;
-    int64_t peak_rss_bytes;
+    int64_t peak_rss_bytes; /* on exec: of the programs before it; on exit: of all its programs */
     int64_t read_bytes;
     int64_t write_bytes;
     const struct syscall_profile *calls; /* on exit: all its system calls; NULL: not counted */

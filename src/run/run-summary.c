@@ -203,6 +203,13 @@ static void mark_lower_bounds(struct run_exactness *exactness)
     exactness->peak_rss_mb = exactness->peak_total_mb = exactness->peak_unique_mb = LOWER_BOUND;
 }
 
+static void mark_peak_lower_bound(struct run_exactness *exactness)
+{
+    exactness->peak_rss_mb = LOWER_BOUND;
+    if (exactness->peak_total_mb == EXACT) /* of a single process */
+        exactness->peak_total_mb = exactness->peak_unique_mb = LOWER_BOUND;
+}
+
 static const struct process_metric *find_process(const struct snapshot *snapshot, pid_t pid)
 {
     for (size_t i = 0; snapshot && i < snapshot->processes.count; i++)
@@ -231,6 +238,8 @@ static int fill_left_running(const struct run_facts *facts, struct arena *arena,
             return -ENOMEM;
         if (!process)
             mark_lower_bounds(&profile->exactness);
+        if (!member->is_covered_from_birth) /* the peak before an exec is known when it is reaped */
+            mark_peak_lower_bound(&profile->exactness);
         left->items[left->count++] = (struct left_process){.pid = member->pid, .command = command};
     }
     profile->left_running_count = (int64_t)left->count;

@@ -28,9 +28,11 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
         const struct member *parent = registry_find(account->registry, event->ppid);
         if (parent && !parent->is_covered)
             return 0;
-        member->is_covered = true;
+        member->is_covered = member->is_covered_from_birth = true;
         return sampler_cover(sampler, member_node(member), event->pid, event->start_ticks, NULL);
     }
+    if (event->kind == LIFECYCLE_EXEC)
+        sampler_raise_peak(sampler, member_node(member), event->peak_rss_bytes);
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
     member->is_counted = true;

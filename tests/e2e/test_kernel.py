@@ -88,6 +88,22 @@ class Storms(Kernel):
         self.assertEqual(status["collector"], "bpf")
         self.assertEqual(status["losses"]["lost_event_batches"], 0)
 
+    def test_peak_before_an_exec(self):
+        """The daemon's kernel collector, or that of `--exact`, reports it; otherwise it may be lost
+        for a process that is left running."""
+        command = " ".join(self.victim("alloc-exec", 100, "sleep", 300))
+        script = f"{command} & while [ $(cat /proc/$!/comm) != sleep ]; do :; done; echo left $!"
+        for options, prefix in (((), ()), (("--exact",), ()), ((), harness.unprivileged())):
+            with self.subTest(options=options, prefix=prefix):
+                result = self.run_sonde("run", "--no-store", *options, "--", "sh", "-c", script,
+                                        prefix=prefix, cwd=self.open_directory())
+                os.kill(int(result.figure("left")), signal.SIGKILL)
+                exactness = result.summary["exactness"]["peak_rss_mb"]
+                self.assertLess(result.summary["peak_rss_mb"], 110)
+                if options or exactness == "exact":
+                    self.assertEqual(exactness, "exact")
+                    self.assertGreaterEqual(result.summary["peak_rss_mb"], 100)
+
     def test_exact(self):
         result = self.run_job(*self.storm(STORM), options=("--exact",))
         summary = result.summary

@@ -123,6 +123,19 @@ class Memory(harness.TestCase):
         self.assert_near(result.summary["peak_rss_mb"], truth_mb, ratio=0, slack=0.5,
                          what="peak_rss_mb")
 
+    @harness.needs_program("time")
+    def test_program_before_an_exec(self):
+        for options in ((), ("--exact",) if harness.is_root() else ("--interval", "10m")):
+            script = " ".join(self.victim("alloc-exec", 200, "true")) + "; true"
+            result = self.run_sonde("run", *options, "--", "time", "-o", self.path("time"), "-f",
+                                    "%M", "sh", "-c", script)
+            if result.status == 1 and "--exact" in options:
+                continue  # no kernel collector here: its own tests state why
+            truth_mb = int(self.read("time")) / 1024
+            self.assertGreaterEqual(truth_mb, 200)
+            self.assert_near(result.summary["peak_rss_mb"], truth_mb, ratio=0, slack=1,
+                             what="peak_rss_mb")
+
     @harness.needs_memory(1024)
     def test_two_at_once(self):
         process = self.start_sonde("--", *self.victim("overlap", 2, 200))

@@ -26,8 +26,6 @@ struct ending_calls {
     struct syscall_profile profile;
 };
 
-/* ---- records to events ---- */
-
 static void begin_event(const struct kernel_probe *probe, enum lifecycle_kind kind,
                         const struct kernel_event *head, uint64_t start_boot_ns,
                         struct lifecycle_event *ret)
@@ -53,6 +51,54 @@ static const char *copy_name(const char *name, char into[static TASK_NAME_SIZE +
     return into;
 }
 
+/* ---- peaks ---- */
+
+/* At an exec the kernel keeps the peak of the memory that the process leaves. If that is its
+ * parent's (vfork), or may be because its fork was not reported, only a larger peak is its own. The
+ * map has such a peak in pages, plus PEAK_OFFSET, or SHARES_MEMORY until the exec. */
+#define SHARES_MEMORY 1
+#define PEAK_OFFSET   2
+
+/* Without memory, the peak before an exec is not used. */
+static void note_peak(struct kernel_probe *probe, pid_t pid, uint64_t value)
+{
+    if (map_put(&probe->events.foreign_peaks, (uint64_t)pid, (void *)(uintptr_t)value) < 0)
+        map_remove(&probe->events.foreign_peaks, (uint64_t)pid);
+}
+
+static int64_t pages_to_bytes(int64_t pages)
+{
+    return pages < 0 ? INT_UNKNOWN : pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Returns the peak before an exec, as far as it is its own; otherwise INT_UNKNOWN. */
+static int64_t handle_former_peak(struct kernel_probe *probe, const struct kernel_exec *exec)
+{
+    uint64_t foreign = (uintptr_t)map_get(&probe->events.foreign_peaks, (uint64_t)exec->head.pid);
+
+    if (foreign < PEAK_OFFSET)
+        note_peak(probe, exec->head.pid, exec->former_pages + PEAK_OFFSET);
+    else if (exec->former_pages > foreign - PEAK_OFFSET)
+        return pages_to_bytes((int64_t)exec->former_pages);
+    return INT_UNKNOWN;
+}
+
+static int64_t final_peak(struct kernel_probe *probe, const struct kernel_exit *exit)
+{
+    uint64_t foreign =
+        (uintptr_t)map_remove(&probe->events.foreign_peaks, (uint64_t)exit->head.pid);
+    int64_t former = (int64_t)exit->former_pages;
+
+    if (foreign == SHARES_MEMORY)
+        return INT_UNKNOWN;
+    if (exit->peak_pages < 0) /* Linux before 6.16: it includes the last program */
+        return former ? pages_to_bytes(former) : INT_UNKNOWN;
+    bool is_own = foreign >= PEAK_OFFSET && exit->former_pages > foreign - PEAK_OFFSET;
+    return pages_to_bytes(is_own ? MAX(former, exit->peak_pages) : exit->peak_pages);
+}
+
+/* ---- records to events ---- */
+
 static void free_ending_calls(struct ending_calls *ending)
 {
     if (ending)
@@ -75,8 +121,7 @@ static void report_exit(void *context, const struct kernel_exit *exit, int64_t c
     if (int_is_known(cpu_ns))
         event.user_ns =
             cpu_ns - (int64_t)kernel_system_ns((uint64_t)cpu_ns, exit->user_ns, exit->system_ns);
-    if (exit->peak_pages >= 0)
-        event.peak_rss_bytes = exit->peak_pages * sysconf(_SC_PAGESIZE);
+    event.peak_rss_bytes = final_peak(probe, exit);
     event.read_bytes = (int64_t)exit->read_bytes;
     event.write_bytes = (int64_t)exit->write_bytes;
     event.calls = ending ? &ending->profile : NULL;
@@ -91,6 +136,7 @@ static void handle_fork(struct kernel_probe *probe, const struct kernel_fork *fo
     endings_settle(&probe->events.endings, fork->head.pid); /* an earlier process with the pid */
     begin_event(probe, LIFECYCLE_FORK, &fork->head, fork->start_boot_ns, &event);
     event.ppid = fork->parent_pid;
+    note_peak(probe, fork->head.pid, fork->shares_memory ? SHARES_MEMORY : PEAK_OFFSET);
     report_event(probe, &event);
 }
 
@@ -104,6 +150,7 @@ static void handle_exec(struct kernel_probe *probe, const struct kernel_exec *ex
     if (proc_cmdline_parse(exec->command, length, command, sizeof(command)) == 0)
         proc_cmdline_from_name(copy_name(exec->name, name), command, sizeof(command));
     event.command = command;
+    event.peak_rss_bytes = handle_former_peak(probe, exec);
     report_event(probe, &event);
 }
 
@@ -296,6 +343,7 @@ void kernel_events_stop(struct kernel_probe *probe)
     for (struct ending_calls *ending; (ending = map_next(&probe->events.ending_calls, &position));)
         free_ending_calls(ending);
     map_done(&probe->events.ending_calls);
+    map_done(&probe->events.foreign_peaks);
     if (probe->events.ring)
         ring_buffer__free(probe->events.ring);
 }

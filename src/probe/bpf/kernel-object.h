@@ -29,6 +29,7 @@ struct kernel_events {
     void *context;
     uint64_t lost_reported;  /* lost events reported so far */
     struct map ending_calls; /* pid → struct ending_calls */
+    struct map foreign_peaks; /* pid → peak of the memory of another process: see kernel-events.c */
 };
 
 /* Sampling and counting of system calls. */

@@ -165,7 +165,7 @@ STATIC_SIZE(kernel_event, 24);
 struct kernel_fork {
     struct kernel_event head;
     s32 parent_pid;
-    u32 padding;
+    u32 shares_memory; /* with its parent, until an exec (vfork) */
     u64 start_boot_ns;
 };
 STATIC_SIZE(kernel_fork, 40);
@@ -173,19 +173,21 @@ STATIC_SIZE(kernel_fork, 40);
 struct kernel_exec {
     struct kernel_event head;
     u64 start_boot_ns;
+    u64 former_pages; /* see kernel_exit */
     char name[TASK_NAME_SIZE];
     u32 length;
     u32 padding;
     char command[COMMAND_BYTES]; /* the arguments, each followed by a NUL */
 };
-STATIC_SIZE(kernel_exec, 560);
+STATIC_SIZE(kernel_exec, 568);
 
 struct kernel_exit {
     struct kernel_event head;
     u64 start_boot_ns;
     u64 other_cpu_ns; /* without that of the last thread, which KERNEL_DEAD contains */
     u64 user_ns, system_ns;
-    s64 peak_pages; /* since its last exec; -1: unknown */
+    s64 peak_pages;   /* since its last exec; -1: unknown */
+    u64 former_pages; /* peak of all its memory so far, and of memory that it shared */
     u64 read_bytes, write_bytes;
     s32 wait_status;
     s32 parent_pid;
@@ -193,7 +195,7 @@ struct kernel_exit {
     u32 padding;
     char name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(kernel_exit, 112);
+STATIC_SIZE(kernel_exit, 120);
 
 struct kernel_dead {
     struct kernel_event head;

@@ -59,7 +59,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
         return 0;
     fill_head(&event->head, KERNEL_FORK, child, tag);
     event->parent_pid = parent->tgid;
-    event->padding = 0;
+    event->shares_memory = child->mm && child->mm == parent->mm;
     event->start_boot_ns = child->start_boottime;
     bpf_ringbuf_submit(event, wake_flags(parent_tag));
     return 0;
@@ -77,6 +77,7 @@ int BPF_PROG(on_exec, struct task_struct *original, pid_t old_pid, struct linux_
         return 0;
     fill_head(&event->head, KERNEL_EXEC, task, tag);
     event->start_boot_ns = task->start_boottime;
+    event->former_pages = task->signal->maxrss;
     __builtin_memcpy(event->name, task->comm, sizeof(event->name));
     event->padding = 0;
     event->length = 0;
@@ -103,14 +104,13 @@ static __always_inline s32 wait_status_of(struct task_struct *task, struct signa
                                              : task->group_leader->exit_code;
 }
 
-/* Since Linux 6.16 a process still has its memory here. Before that, only maxrss is left, which
- * includes the peak before the last exec. */
-static __always_inline s64 peak_of(struct task_struct *task, struct signal_struct *signal)
+/* Since Linux 6.16 a process still has its memory here. */
+static __always_inline s64 peak_of(struct task_struct *task)
 {
     struct mm_struct *mm = task->mm;
 
     if (!mm)
-        return signal->maxrss ? (s64)signal->maxrss : -1;
+        return -1;
     struct memory_pages now = memory_of(mm);
     s64 rss = now.file + now.anon + now.shmem;
     s64 noted = mm->hiwater_rss;
@@ -130,7 +130,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *origi
         return 0;
     send_calls(task, tag);
     sum_threads(signal, &sums);
-    s64 peak_pages = peak_of(task, signal);
+    s64 peak_pages = peak_of(task);
     struct kernel_exit *event = reserve(sizeof(*event));
     if (!event)
         return 0;
@@ -140,6 +140,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *origi
     event->user_ns = sums.user_ns;
     event->system_ns = sums.system_ns;
     event->peak_pages = peak_pages;
+    event->former_pages = signal->maxrss;
     event->read_bytes = sums.read_bytes;
     event->write_bytes = sums.write_bytes;
     event->wait_status = wait_status_of(task, signal);

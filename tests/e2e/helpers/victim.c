@@ -194,6 +194,14 @@ static int alloc(char **arguments)
     return 0;
 }
 
+/* alloc-exec MIB PROGRAM...: touches MIB of memory, then executes the program. */
+static int alloc_exec(char **arguments)
+{
+    touch((size_t)number(arguments[0]) * MIB);
+    execvp(arguments[1], arguments + 1);
+    fail("exec");
+}
+
 /* overlap COUNT MIB: that many processes of that size, all alive together until stdin ends. */
 static int overlap(char **arguments)
 {
@@ -653,6 +661,7 @@ static const struct {
     {"burn-children", 2, burn_children},
     {"busy", 0, busy},
     {"alloc", 2, alloc},
+    {"alloc-exec", 2, alloc_exec},
     {"overlap", 2, overlap},
     {"fork-storm", 1, fork_storm},
     {"crowd", 1, crowd},
