@@ -383,7 +383,8 @@ static int open_kernel(struct daemon *daemon)
         snprintf(refusal->text, sizeof(refusal->text), "profiler.collector is procfs");
         return 0;
     }
-    const struct kernel_probe_options options = {.proc_root = PROC_ROOT, .wants_all = true};
+    const struct kernel_probe_options options = {
+        .proc_root = PROC_ROOT, .wants_all = true, .counts_calls = true}; /* a client may ask */
     int r = kernel_probe_open(&options, &daemon->kernel, refusal);
     if (r == 0 || choice == COLLECTOR_CHOICE_AUTO)
         return 0;

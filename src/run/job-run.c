@@ -346,7 +346,8 @@ static bool has_required_parts(const struct job_runner *runner)
  * -EOPNOTSUPP with the reason. */
 static int open_kernel(struct job_runner *runner, struct kernel_probe_error *refusal)
 {
-    const struct kernel_probe_options options = {.proc_root = PROC_ROOT};
+    const struct kernel_probe_options options = {.proc_root = PROC_ROOT,
+                                                 .counts_calls = runner->options->counts_syscalls};
 
     if (!runner->options->is_exact && !runner->options->counts_syscalls)
         return 0;

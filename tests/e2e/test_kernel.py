@@ -322,7 +322,7 @@ class Rights(Kernel):
             "on_signal": ("signals", "bpf"),
             "on_oom": ("OOM kills", "bpf"),
             "on_switch": ("final CPU times", "bpf"),
-            "walk_processes": ("processes", "procfs"),
+            "read_processes": ("processes", "procfs"),
             "on_fork": ("forks and exits", "bpf"),
         }
         for program, (missing, collector) in cases.items():

@@ -412,6 +412,49 @@ static void test_tagged_later(void **state _unused_)
     readings_done(&one);
 }
 
+static int starts[2];
+
+static void *exec_on_request(void *argument)
+{
+    char byte;
+
+    read(starts[0], &byte, 1);
+    return exec_in_thread(argument);
+}
+
+static void wait_to_exec_in_thread(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, exec_on_request, NULL);
+}
+
+/* A thread that existed before takes the tag with it when it executes a program. */
+static void test_thread_tagged_later(void **state _unused_)
+{
+    forget_all();
+    assert_int_equal(pipe2(starts, O_CLOEXEC), 0);
+    struct animal animal = animal_start(wait_to_exec_in_thread);
+    assert_int_equal(kernel_probe_tag(probe, animal.pid, 15), 0);
+    assert_int_equal(write(starts[1], "", 1), 1);
+    waitpid(animal.pid, NULL, 0);
+    assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
+    assert_int_equal(count(LIFECYCLE_EXEC, 15), 2); /* the shell, and the program that it starts */
+    await_end(animal.pid);
+    assert_int_equal(find_event(LIFECYCLE_EXIT, animal.pid)->tag, 15);
+
+    struct animal untagged = animal_start(wait_to_exec_in_thread);
+    assert_int_equal(kernel_probe_tag(probe, untagged.pid, 15), 0);
+    assert_int_equal(kernel_probe_tag(probe, untagged.pid, 0), 0);
+    forget_all();
+    assert_int_equal(write(starts[1], "", 1), 1);
+    waitpid(untagged.pid, NULL, 0);
+    assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
+    assert_int_equal(seen.events.count, 0);
+    close(starts[0]);
+    close(starts[1]);
+}
+
 static bool is_woken(const struct kernel_probe *of)
 {
     struct pollfd fd = {.fd = kernel_probe_fd(of), .events = POLLIN};
@@ -545,6 +588,7 @@ int main(void)
         cmocka_unit_test(test_key_of_a_terminal),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_tagged_later),
+        cmocka_unit_test(test_thread_tagged_later),
         cmocka_unit_test(test_untagged_events_do_not_wake),
         cmocka_unit_test(test_hostile_command_lines),
     };

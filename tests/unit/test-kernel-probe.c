@@ -402,11 +402,25 @@ static void test_scan_continues_after_vanished_process(void **state _unused_)
 
 /* ---- parts ---- */
 
-static void test_all_parts(void **state _unused_)
+static void check_parts(const struct kernel_probe *of, bool counts_calls)
 {
     for (int part = 0; part < KERNEL_PART_COUNT; part++)
-        assert_true(kernel_probe_has(probe, (enum kernel_part)part));
-    assert_string_equal(kernel_probe_missing_parts(probe), "");
+        assert_int_equal(kernel_probe_has(of, (enum kernel_part)part),
+                         part != KERNEL_PART_CALL_COUNTS || counts_calls);
+    assert_string_equal(kernel_probe_missing_parts(of), "");
+}
+
+/* The programs that count system calls are loaded only on request; they are not missing. */
+static void test_all_parts(void **state _unused_)
+{
+    const struct kernel_probe_options options = {.proc_root = "/proc", .counts_calls = true};
+    struct kernel_probe *counting;
+    struct kernel_probe_error refusal;
+
+    check_parts(probe, false);
+    assert_int_equal(kernel_probe_open(&options, &counting, &refusal), 0);
+    check_parts(counting, true);
+    kernel_probe_close(counting);
 }
 
 static int set_up(void **state)

@@ -10,7 +10,7 @@
 #include "probe/bpf/kernel-types.h"
 
 #include "probe/bpf/kernel-calls.bpf.h"
-#include "probe/bpf/kernel-plain.bpf.h"
+#include "probe/bpf/kernel-functions.bpf.h"
 #include "probe/bpf/kernel-records.h"
 #include "probe/bpf/kernel-ring.bpf.h"
 

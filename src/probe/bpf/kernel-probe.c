@@ -106,6 +106,17 @@ struct attempt {
     bool reads_plain_memory;
 };
 
+/* Maps that only the counting of system calls uses. Without it, the verifier removes what refers to
+ * them. */
+static void choose_maps(struct kernel *object, bool counts_calls)
+{
+    struct bpf_map *maps[] = {object->maps.calling, object->maps.call_sums, object->maps.callers,
+                              object->maps.calls_buffer};
+
+    for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
+        bpf_map__set_autocreate(maps[i], counts_calls);
+}
+
 static void choose_programs(struct kernel *object, const struct attempt *attempt)
 {
     const bool *parts = attempt->parts;
@@ -114,8 +125,8 @@ static void choose_programs(struct kernel *object, const struct attempt *attempt
         struct bpf_program *program;
         bool is_wanted;
     } choices[] = {
-        {object->progs.walk_processes, parts[KERNEL_PART_PROCESSES]},
         {object->progs.read_processes, parts[KERNEL_PART_PROCESSES]},
+        {object->progs.tag_threads, has_events && parts[KERNEL_PART_PROCESSES]}, /* both walk */
         {object->progs.on_fork, has_events},
         {object->progs.on_exec, has_events},
         {object->progs.on_exit, has_events},
@@ -146,6 +157,7 @@ static int load(const struct kernel_probe_options *options, const struct attempt
     object->rodata->reads_plain_memory = attempt->reads_plain_memory;
     object->rodata->reports_final_cpu = attempt->parts[KERNEL_PART_FINAL_CPU];
     object->rodata->can_count_calls = attempt->parts[KERNEL_PART_CALL_COUNTS];
+    choose_maps(object, attempt->parts[KERNEL_PART_CALL_COUNTS]);
     choose_programs(object, attempt);
     int r = kernel__load(object);
     if (r == 0)
@@ -167,6 +179,7 @@ static int load_supported(const struct kernel_probe_options *options, struct att
     int first_error = 0;
 
     memset(all.parts, true, sizeof(all.parts));
+    all.parts[KERNEL_PART_CALL_COUNTS] = options->counts_calls;
     for (int plain = 1; plain >= 0; plain--) {
         for (int left_out = KERNEL_PART_COUNT; left_out >= -1; left_out--) {
             struct attempt attempt = all;
@@ -201,14 +214,15 @@ static enum kernel_part required_part(enum kernel_part part)
     }
 }
 
-static void record_parts(struct kernel_probe *probe, const struct attempt *attempt)
+static void record_parts(struct kernel_probe *probe, const struct kernel_probe_options *options,
+                         const struct attempt *attempt)
 {
     const char *missing[KERNEL_PART_COUNT];
     size_t count = 0;
 
     for (int part = 0; part < KERNEL_PART_COUNT; part++) {
         probe->has[part] = attempt->parts[part] && attempt->parts[required_part(part)];
-        if (!probe->has[part])
+        if (!probe->has[part] && (part != KERNEL_PART_CALL_COUNTS || options->counts_calls))
             missing[count++] = part_names[part];
     }
     size_t length = 0;
@@ -257,7 +271,7 @@ int kernel_probe_open(const struct kernel_probe_options *options, struct kernel_
     libbpf_set_print(discard_message);
     int r = load_supported(options, &attempt, &probe->object);
     if (r == 0) {
-        record_parts(probe, &attempt);
+        record_parts(probe, options, &attempt);
         r = start_supported(probe, options);
     }
     if (r < 0) {
@@ -324,6 +338,12 @@ const char *kernel_probe_missing_parts(const struct kernel_probe *probe)
 
 /* ---- membership ---- */
 
+/* The walk of the threads needs what the walk of the processes needs. */
+static bool tags_threads(const struct kernel_probe *probe)
+{
+    return probe->has[KERNEL_PART_EVENTS] && probe->has[KERNEL_PART_PROCESSES];
+}
+
 int kernel_probe_tag(struct kernel_probe *probe, pid_t pid, uint32_t tag)
 {
     int map_fd = bpf_map__fd(probe->object->maps.membership);
@@ -333,5 +353,8 @@ int kernel_probe_tag(struct kernel_probe *probe, pid_t pid, uint32_t tag)
 
     int r = tag ? bpf_map_update_elem(map_fd, &pid_fd, &tag, BPF_ANY)
                 : bpf_map_delete_elem(map_fd, &pid_fd);
-    return r == -ENOENT && !tag ? 0 : r;
+    if (r < 0 && !(r == -ENOENT && !tag))
+        return r;
+    probe->object->bss->tag_request = (struct tag_request){.pid = pid, .tag = tag};
+    return tags_threads(probe) ? kernel_run(bpf_program__fd(probe->object->progs.tag_threads)) : 0;
 }

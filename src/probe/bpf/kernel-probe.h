@@ -40,6 +40,7 @@ struct kernel_probe_options {
     const char *proc_root; /* for command lines, and to check pids and start times */
     /* Events of all processes; otherwise only of tagged processes and their descendants. */
     bool wants_all;
+    bool counts_calls; /* system calls may be counted later: else these programs are not loaded */
 };
 
 /* Loads the programs. Returns 0, or a negative errno with the reason in `error`. */

@@ -226,9 +226,10 @@ int kernel_probe_scan(struct kernel_probe *probe, probe_depth_fn depth, void *co
                       struct readings *out, size_t *ret_total)
 {
     volatile struct walk_request *request = &probe->object->bss->request;
-    int program = bpf_program__fd(probe->object->progs.walk_processes);
+    int program = bpf_program__fd(probe->object->progs.read_processes);
 
     begin_reading(probe, out);
+    request->is_list = false;
     request->after_address = request->after_start_boot_ns = 0;
     request->limit = PROCESS_CHUNK;
     do {
@@ -264,6 +265,7 @@ int kernel_probe_read_pids(struct kernel_probe *probe, const pid_t *pids, size_t
     int program = bpf_program__fd(probe->object->progs.read_processes);
 
     begin_reading(probe, out);
+    request->is_list = true;
     for (size_t first = 0; first < count; first += PROCESS_CHUNK) {
         size_t chunk = MIN(count - first, (size_t)PROCESS_CHUNK);
         kernel_set_pids(probe, pids + first, chunk);

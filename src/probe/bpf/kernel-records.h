@@ -78,8 +78,17 @@ struct walk_request {
     u32 count;   /* records filled */
     u32 is_end;  /* no process is left */
     u32 total;   /* processes skipped or filled */
+    u32 is_list; /* only the listed pids; otherwise all processes */
+    u32 padding;
 };
-STATIC_SIZE(walk_request, 40);
+STATIC_SIZE(walk_request, 48);
+
+/* The threads of this process get this tag; 0: none. */
+struct tag_request {
+    s32 pid;
+    u32 tag;
+};
+STATIC_SIZE(tag_request, 8);
 
 /* ---- system calls ---- */
 

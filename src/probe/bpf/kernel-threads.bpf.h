@@ -3,7 +3,7 @@
 
 #include "probe/bpf/kernel-types.h"
 
-#include "probe/bpf/kernel-plain.bpf.h"
+#include "probe/bpf/kernel-functions.bpf.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>

@@ -29,6 +29,7 @@
     X(struct bpf_link *, bpf_program__attach, (const struct bpf_program *a), (a))                  \
     X(int, bpf_link__destroy, (struct bpf_link * a), (a))                                          \
     X(int, bpf_map__fd, (const struct bpf_map *a), (a))                                            \
+    X(int, bpf_map__set_autocreate, (struct bpf_map * a, bool b), (a, b))                          \
     X(int, bpf_map_update_elem, (int a, const void *b, const void *c, __u64 d), (a, b, c, d))      \
     X(int, bpf_map_get_next_key, (int a, const void *b, void *c), (a, b, c))                       \
     X(int, bpf_map_delete_elem, (int a, const void *b), (a, b))                                    \

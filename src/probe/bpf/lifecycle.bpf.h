@@ -7,9 +7,9 @@
 #include "probe/bpf/kernel-types.h"
 
 #include "probe/bpf/call-counts.bpf.h"
+#include "probe/bpf/kernel-functions.bpf.h"
 #include "probe/bpf/kernel-membership.bpf.h"
 #include "probe/bpf/kernel-memory.bpf.h"
-#include "probe/bpf/kernel-plain.bpf.h"
 #include "probe/bpf/kernel-records.h"
 #include "probe/bpf/kernel-ring.bpf.h"
 #include "probe/bpf/kernel-threads.bpf.h"
@@ -22,34 +22,13 @@
 const volatile bool wants_all = false;
 const volatile bool reports_final_cpu = true; /* the program on sched_switch is loaded */
 
-u64 lost_tags; /* tags that a child could not inherit */
-
-/* Tagging a child fails if the storage of another task was just being changed on that CPU. Its
- * parent's tag is then used until it has its own. */
-static __always_inline u32 tag_of_process(struct task_struct *task)
-{
-    u32 tag = tag_of(task);
-
-    return tag || !lost_tags ? tag : own_tag_of(task->real_parent);
-}
-
 /* ---- fork and exec ---- */
-
-static __always_inline u32 inherit(struct task_struct *child, u32 tag)
-{
-    u32 *own = bpf_task_storage_get(&membership, child, &tag, BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-    if (own)
-        return tag;
-    __sync_fetch_and_add(&lost_tags, 1);
-    return 0;
-}
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-    u32 parent_tag = tag_of_process(parent);
-    u32 tag = parent_tag ? inherit(child, parent_tag) : 0;
+    u32 parent_tag = tag_of(parent);
+    u32 tag = parent_tag ? set_tag(child, parent_tag) : 0;
 
     inherit_counting(parent, child);
     if ((!parent_tag && !wants_all) || child->pid != child->tgid)
@@ -69,7 +48,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *original, pid_t old_pid, struct linux_binprm *program)
 {
     struct task_struct *task = plain_task(original);
-    u32 tag = tag_of_process(original);
+    u32 tag = tag_of(original);
     if (!tag && !wants_all)
         return 0;
     struct kernel_exec *event = reserve(sizeof(*event));
@@ -125,7 +104,7 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *origi
 
     if (signal->live.counter != 0) /* other threads live; two that exit at once may both see 0 */
         return 0;
-    u32 tag = tag_of_process(original);
+    u32 tag = tag_of(original);
     if (!tag && !wants_all)
         return 0;
     send_calls(task, tag);
@@ -162,7 +141,7 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *original, struct 
 
     if (!(before->__state & TASK_DEAD) || before->signal->live.counter != 0)
         return 0;
-    u32 tag = tag_of_process(original);
+    u32 tag = tag_of(original);
     if (!tag && !wants_all)
         return 0;
     struct kernel_dead *event = reserve(sizeof(*event));

@@ -4,9 +4,9 @@
 
 #include "probe/bpf/kernel-types.h"
 
+#include "probe/bpf/kernel-functions.bpf.h"
 #include "probe/bpf/kernel-membership.bpf.h"
 #include "probe/bpf/kernel-memory.bpf.h"
-#include "probe/bpf/kernel-plain.bpf.h"
 #include "probe/bpf/kernel-records.h"
 #include "probe/bpf/kernel-threads.bpf.h"
 
@@ -38,15 +38,6 @@ struct {
     __type(key, u32);
     __type(value, u64);
 } landmark SEC(".maps");
-
-extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
-                             unsigned int flags) __ksym __weak;
-extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym __weak;
-extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
-extern void bpf_rcu_read_lock(void) __ksym __weak;
-extern void bpf_rcu_read_unlock(void) __ksym __weak;
-extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
-extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
 /* The verifier permits the conversion of a pointer to a number only through memory. */
 static __always_inline u64 as_number(const void *pointer)
@@ -295,7 +286,7 @@ static __always_inline bool is_behind(struct task_struct *task)
     return request.after_start_boot_ns && task->start_boottime > request.after_start_boot_ns;
 }
 
-SEC("syscall") int walk_processes(void *context)
+__noinline int walk_processes(void)
 {
     struct bpf_iter_task walk;
     struct task_struct *task;
@@ -340,6 +331,8 @@ SEC("syscall") int walk_processes(void *context)
     return 0;
 }
 
+/* ---- the processes of the list ---- */
+
 static long read_one(u32 number, u32 *count)
 {
     u32 key = number, next = *count;
@@ -359,10 +352,13 @@ static long read_one(u32 number, u32 *count)
     return 0;
 }
 
+/* One program for both: the verifier checks fill_record() once. */
 SEC("syscall") int read_processes(void *context)
 {
     u32 count = 0;
 
+    if (!request.is_list)
+        return walk_processes();
     bpf_loop(request.limit, read_one, &count, 0);
     request.count = count;
     return 0;
