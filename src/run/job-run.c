@@ -37,6 +37,10 @@
  * are lost. */
 #define ENDS_WAIT_MAX_NS (5 * NS_PER_SEC)
 
+/* At this age, a process that was born to execute a program has done so, unless all cores are busy.
+ * Of 60 shells that started a program in the background and ended, 6 ended before it executed. */
+#define EXEC_AGE_SEC 0.03
+
 struct job_runner {
     const struct job_run_options *options;
     uv_loop_t loop;
@@ -586,20 +590,49 @@ static void shut_down(struct job_runner *runner)
     run_facts_done(&runner->facts);
 }
 
+/* Returns the age of the youngest process that the command left running; infinity if there is none.
+ */
+static double youngest_age_sec(const struct snapshot *snapshot)
+{
+    double youngest = INFINITY;
+
+    for (size_t i = 0; i < snapshot->processes.count; i++) {
+        const struct process_metric *process = &snapshot->processes.items[i];
+        if (process->run_id && process->state != 'Z')
+            youngest = fmin(youngest, process->age_seconds);
+    }
+    return youngest;
+}
+
+/* Takes the last snapshot, for processes left running and for late figures. A process that was born
+ * just before may still have to execute its program: as long as it has not, it shows the command of
+ * its parent. One more snapshot is taken when it has had the time. */
+static void take_last_snapshot(struct job_runner *runner)
+{
+    for (bool is_repeated = false;; is_repeated = true) {
+        if (engine_collect(runner->engine) < 0) {
+            runner->facts.latest = NULL;
+            engine_flush(runner->engine);
+            break;
+        }
+        runner->facts.latest = runner->latest->tick.snapshot;
+        double missing_sec = EXEC_AGE_SEC - youngest_age_sec(runner->facts.latest);
+        if (is_repeated || missing_sec <= 0)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = (long)(missing_sec * 1e9)}, NULL);
+    }
+}
+
 static void summarise(struct job_runner *runner, struct job_run_result *ret)
 {
     struct run_facts *facts = &runner->facts;
     int status = facts->wait_status;
 
-    /* A last snapshot, for processes left running and for late figures. */
     if (runner->engine) {
         engine_stop_tracing(runner->engine);
         engine_await_ends(runner->engine, ENDS_WAIT_MAX_NS);
         runner->is_summarising = true;
-        if (engine_collect(runner->engine) == 0)
-            facts->latest = runner->latest->tick.snapshot;
-        else
-            engine_flush(runner->engine);
+        take_last_snapshot(runner);
         int64_t before = facts->oom_kills, now = host_read_oom_kills(PROC_ROOT);
         facts->oom_kills = int_is_known(before) && int_is_known(now) ? now - before : INT_UNKNOWN;
         facts->failed_samples = engine_counts(runner->engine)->failed;

@@ -197,6 +197,15 @@ class Samples(Storing):
         self.assertEqual(session["interval_seconds"], 0.1)
         self.assertIsNotNone(session["ended_at"])
 
+    def test_left_running_is_old_enough_to_have_executed(self):
+        """The last snapshot is not one of a child that has yet to execute its program."""
+        result = self.run_job("sh", "-c", "sleep 300 &")
+        left, = result.summary["left_running"]
+        ages = self.rows("SELECT max(age_seconds) AS age, count(*) AS n FROM process_metrics"
+                         " WHERE pid = ?", left["pid"])
+        self.assertGreater(ages[0]["age"], 0.025)
+        self.assertGreater(ages[0]["n"], 0)
+
     @harness.needs_program("sqlite3")
     def test_the_sqlite3_program_reads_it(self):
         result = self.run_job("sleep", "0.15")
