@@ -8,6 +8,8 @@
 #   make test-sanitized  all tests under ASan and UBSan; programs whose threads interact also under TSan
 #   make release-check  the long checks: all fault tests, long forms of other tests, a build without
 #                  the kernel collector, fuzzing; 20 minutes
+#   make truth     every figure of a run against independent truths, in every situation; prints the
+#                  table of deviations; T=NAME selects cases; 5 minutes, as root
 #   make coverage  measure which lines of src the tests reach; writes docs/COVERAGE.md
 #   make bench     all benchmarks, compared with other tools
 #   make fuzz      all fuzz targets on all cores, FUZZ_SECONDS (600) in total; keeps the inputs it finds
@@ -21,7 +23,7 @@ FUZZ_SECONDS ?= 600
 BUILD := build
 FUZZED := build-fuzz
 
-.PHONY: all help run test test-sanitized release-check coverage bench fuzz install format docs clean
+.PHONY: all help run test test-sanitized release-check truth coverage bench fuzz install format docs clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -47,6 +49,12 @@ test-sanitized:
 release-check:
 	@packaging/dependencies test
 	@tests/release-check $(FUZZED) $(FUZZ_SECONDS)
+
+truth: all
+	@packaging/dependencies test
+	meson configure $(BUILD) -Dtests=true
+	ninja -C $(BUILD)
+	@tests/truth/table $(BUILD) $(T)
 
 coverage:
 	@packaging/dependencies coverage

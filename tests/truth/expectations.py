@@ -1,0 +1,105 @@
+"""How exact each figure of a run is in each situation: the table of docs/EXACTNESS.md, which is generated
+from here, and against which the cases of this suite check sonde.
+
+A marker is what `--summary` states in `exactness`: exact, sampled or lower_bound; null is an unknown figure.
+Where several are possible, the figure has one of them, and the note says what decides.
+"""
+import collections
+import pathlib
+import sys
+
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs/EXACTNESS.md"
+BEGIN, END = "<!-- generated: exactness -->\n", "<!-- end -->\n"
+
+COLUMNS = {
+    "kernel": "kernel collector from the start",
+    "late": "kernel collector, loaded during the run",
+    "events": "process connector",
+    "samples": "samples only",
+}
+
+EXACT, BOUND, SAMPLED, INTERVAL, NULL = "exact", "lower_bound", "sampled", "interval", "null"
+SHOWN = {EXACT: "exact", BOUND: "≥", SAMPLED: "sampled", NULL: "unknown"}
+
+Row = collections.namedtuple("Row", "title figures kernel late events samples note")
+ROWS = {fields[0]: Row(*fields) for fields in (
+    ("CPU time", "cpu_seconds", (EXACT,), (EXACT,), (EXACT,), (EXACT,),
+     "A parent waits for its children, or sonde inherits them: the kernel adds their time up."),
+    ("CPU time, children that no process waits for", "cpu_seconds", (EXACT,), (EXACT, BOUND), (BOUND,),
+     (BOUND,),
+     "With `SIGCHLD` ignored or `SA_NOCLDWAIT`, the kernel discards the time of such a child. Only the kernel "
+     "collector sees it at the exit. Of a child that ends before it is loaded, sonde has the last sample."),
+    ("user and system time", "user_seconds, system_seconds", (EXACT, SAMPLED), (EXACT, SAMPLED),
+     (EXACT, SAMPLED, BOUND), (EXACT, SAMPLED, BOUND),
+     "Most kernels sample the split at clock ticks; it is then marked. The sum is the CPU time."),
+    ("number of processes", "processes", (EXACT,), (EXACT,), (EXACT, BOUND), (BOUND, EXACT),
+     "The kernel hides forks from a container; the samples show what lives long enough. The queue of the "
+     "process connector can overflow on a busy machine; then the number is a lower bound."),
+    ("processes that failed or were killed", "failed_exit_count, kill_count", (EXACT,), (EXACT,),
+     (EXACT, BOUND), (BOUND, NULL), "As the number of processes."),
+    ("processes that the kernel killed for memory", "oom_count", (EXACT,), (EXACT, NULL), (NULL,), (NULL,),
+     "Only the kernel collector sees the reason."),
+    ("peak memory of the largest process", "peak_rss_mb", (EXACT,), (EXACT,), (EXACT,), (EXACT,),
+     "The kernel's high-water mark."),
+    ("memory of all processes", "peak_unique_mb", (SAMPLED, EXACT), (SAMPLED, EXACT), (SAMPLED, EXACT),
+     (SAMPLED, EXACT, BOUND),
+     "The largest sample. A run of one process has the peak of that process."),
+    ("largest number of processes at one time", "peak_processes", (SAMPLED, EXACT), (SAMPLED, EXACT),
+     (SAMPLED, EXACT), (SAMPLED, BOUND), "The largest sample. One process is exact."),
+    ("I/O", "read_bytes, write_bytes", (EXACT,), (EXACT,), (BOUND, NULL), (BOUND, NULL),
+     "/proc shows it only while a process lives, and only to root and to the user of the process. The kernel "
+     "collector reads it at the exit."),
+    ("system calls, with `--syscalls`", "syscall_counts", (EXACT,), (NULL,), (NULL,), (NULL,),
+     "Counted in the kernel from the start of the command. Otherwise sonde samples which calls take time."),
+)}
+
+# Figures that are wrong today: (case, column, figure); "*" stands for all.
+DEVIATIONS = {
+    ("*", "*", "peak_unique_mb"): "no lower end; wrong after a fork and with shared memory",
+    ("*", "*", "read_bytes"): "counted at each level, no marker",
+    ("*", "*", "write_bytes"): "counted at each level, no marker",
+    ("before exec", "*", "peak_rss_mb"): "the peak before an exec is lost",
+    ("*", "*", "user_seconds"): "the split misses the end of a process",
+    ("*", "*", "system_seconds"): "the split misses the end of a process",
+    ("*", "late", "cpu_seconds"): "a lower bound in some runs",
+    ("*", "late", "processes"): "a lower bound in some runs",
+}
+
+
+def known_deviation(case, column, figure):
+    keys = ((case, column, figure), (case, "*", figure), ("*", column, figure), ("*", "*", figure))
+    return next((DEVIATIONS[key] for key in keys if key in DEVIATIONS), None)
+
+
+def check_marker(title, column, marker, value):
+    """Why this marker contradicts the table, or ""."""
+    expected = getattr(ROWS[title], column)
+    actual = NULL if value is None else marker
+    return "" if actual in expected else f"marked {actual}, not {' or '.join(expected)}"
+
+
+def table():
+    """The table as Markdown."""
+    lines = [f"| figure | {' | '.join(COLUMNS.values())} | why |", "| --- " * (len(COLUMNS) + 2) + "|"]
+    for row in ROWS.values():
+        cells = [" or ".join(SHOWN[marker] for marker in getattr(row, column)) for column in COLUMNS]
+        names = ", ".join(f"`{name}`" for name in row.figures.split(", "))
+        lines.append(f"| {row.title}: {names} | {' | '.join(cells)} | {row.note} |")
+    return "\n".join(lines) + "\n"
+
+
+def parts_of_document():
+    """The text before the generated part, that part, and the text after it."""
+    before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)
+    part, after = rest.split(END)
+    return before, part, after
+
+
+def main():
+    """Writes the table into the document."""
+    before, _, after = parts_of_document()
+    DOCUMENT.write_text(before + BEGIN + table() + END + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
