@@ -122,9 +122,8 @@ def count_ends(path):
 class Run:
     """One execution: what sonde reported (`summary`) and what the witness did (`witness`)."""
 
-    def __init__(self, result, witness, cgroup_seconds, ended):
-        self.result = result
-        self.summary = result.summary
+    def __init__(self, summary, witness, cgroup_seconds, ended):
+        self.summary = summary  # of `sonde run`, or None
         self.witness = witness
         self.cgroup_seconds = cgroup_seconds
         self.ended = ended  # the number of processes by process accounting, or None
@@ -149,6 +148,7 @@ class Case(daemon.TestCase):
         super().setUp()
         self.problems = []
         where = self.situation = getattr(self, self._testMethodName).situation
+        self.column = where.column  # of the table in expectations.py
         if where.user == "root" and not harness.is_root():
             self.skipTest("needs root")
         if where.namespace == "own" and not self.can_unshare():
@@ -220,10 +220,10 @@ class Case(daemon.TestCase):
         return words, out, cgroup, records
 
     @staticmethod
-    def read_witness(result, out, cgroup, records):
+    def read_witness(summary, out, cgroup, records):
         with open(out, encoding="ascii") as lines:
             witness = {name: float(number) for name, number in map(str.split, lines)}
-        return Run(result, witness, cgroup.cpu_seconds() if cgroup else None,
+        return Run(summary, witness, cgroup.cpu_seconds() if cgroup else None,
                    count_ends(records) if records else None)
 
     def run_case(self, *command, options=(), status=0, is_accounted=False, **more):
@@ -232,7 +232,7 @@ class Case(daemon.TestCase):
         result = self.run_sonde("run", *self.options(options), "--", *words, prefix=self.prefix(), **more)
         self.assertEqual(result.status, status, result)
         self.check_collector(result.summary)
-        return self.read_witness(result, *files)
+        return self.read_witness(result.summary, *files)
 
     def hold_case(self, *command, options=()):
         """The same for a shape that holds its memory: also returns what the kernel says about all
@@ -251,7 +251,7 @@ class Case(daemon.TestCase):
         self.await_samples()
         result = self.finish(process)
         self.assertEqual(result.status, 0, result)
-        return self.read_witness(result, *files), truth
+        return self.read_witness(result.summary, *files), truth
 
     def await_samples(self):
         """Until two more snapshots are stored: the first may have begun before now."""
@@ -278,7 +278,7 @@ class Case(daemon.TestCase):
     def line(self, figure, truth, source, value, marker, problem):
         """One line of the table; `problem` is empty if the figure is as expected."""
         where = self.situation
-        known = expectations.known_deviation(self.case, where.column, figure)
+        known = expectations.known_deviation(self.case, self.column, figure)
         verdict = "ok" if not problem else f"known: {known}" if known else f"FAILED: {problem}"
         if problem and not known:
             self.problems.append(f"{self.case}, {where.name}, {figure}: {problem}")
@@ -296,12 +296,13 @@ class Case(daemon.TestCase):
                 table.write(json.dumps(record) + "\n")
 
     def check(self, run, figure, row, truth, source, tolerance, value=None, marker=None):
-        """A figure of the summary against the truth. `row` names its line in expectations.py."""
-        if value is None:
+        """A figure against the truth: of the summary of a run, or without a run `value` with `marker`.
+        `row` names its line in expectations.py."""
+        if run and value is None:
             value = run.summary[figure]
-        if marker is None:
+        if run and marker is None:
             marker = run.summary["exactness"].get(figure)
-        problem = expectations.check_marker(row, self.situation.column, marker, value)
+        problem = expectations.check_marker(row, self.column, marker, value)
         if not problem:
             problem = judge(marker, value, truth, tolerance)
         self.line(figure, truth, source, value, marker, problem)
@@ -327,7 +328,7 @@ class Case(daemon.TestCase):
         """peak_unique_min_mb to peak_unique_mb contains the truth, whose own bounds are `truth`."""
         low, high = run.summary.get("peak_unique_min_mb"), run.summary["peak_unique_mb"]
         row = "memory of all processes"
-        problem = expectations.check_marker(row, self.situation.column,
+        problem = expectations.check_marker(row, self.column,
                                             run.summary["exactness"].get("peak_unique_mb"), high)
         if not problem and low is None:
             problem = "no lower end"
