@@ -23,14 +23,8 @@ static void add_cpu(const struct daemon *daemon, const struct run *run,
 {
     bool is_exact = is_accounted(daemon, run) && !usage->processes /* including nested runs */ &&
                     !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
-    const struct cpu_time *cpu = is_exact ? &usage->accounted : &usage->cpu;
-    uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
 
-    profile->cpu_seconds = ns_to_sec(cpu->total_ns);
-    profile->user_seconds = ns_to_sec(user_ns);
-    profile->system_seconds = ns_to_sec(cpu->total_ns - user_ns);
-    profile->exactness.cpu_seconds = profile->exactness.user_seconds =
-        profile->exactness.system_seconds = is_exact ? EXACT : LOWER_BOUND;
+    cpu_time_fill_profile(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
 }
 
 /* Fills in sampled figures that were not reported. */

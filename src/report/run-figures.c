@@ -15,7 +15,10 @@ void run_figures_format_cpu(const struct job_profile *profile, struct text *out)
     text_printf(out, "%s%s", exactness_mark(profile->exactness.cpu_seconds),
                 figure_duration(&cpu, profile->cpu_seconds));
     if (real_is_known(profile->user_seconds) || real_is_known(profile->system_seconds))
-        text_printf(out, " (user %s, system %s)", figure_duration(&user, profile->user_seconds),
+        text_printf(out, " (user %s%s, system %s%s)",
+                    figure_mark(profile->user_seconds, profile->exactness.user_seconds),
+                    figure_duration(&user, profile->user_seconds),
+                    figure_mark(profile->system_seconds, profile->exactness.system_seconds),
                     figure_duration(&system, profile->system_seconds));
     /* The ratio of two shorter times would be noise. */
     if (profile->wall_seconds >= 0.01)

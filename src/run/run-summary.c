@@ -16,6 +16,7 @@ void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
 
     facts->reaped.total_ns += cpu.total_ns;
     facts->reaped.user_ns += cpu.user_ns;
+    facts->reaped.system_ns += cpu.system_ns;
     facts->reaped_peak_bytes = MAX(facts->reaped_peak_bytes, (int64_t)usage->ru_maxrss * 1024);
 }
 
@@ -163,16 +164,9 @@ static void fill_cpu(const struct run_facts *facts, struct job_profile *profile)
     const struct cpu_time *cpu = usage && usage->accounted.total_ns > facts->reaped.total_ns
                                      ? &usage->accounted
                                      : &facts->reaped;
-    uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns);
-    bool is_exact = usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
-    int exactness = is_exact ? EXACT : LOWER_BOUND;
 
-    profile->cpu_seconds = ns_to_sec(cpu->total_ns);
-    profile->user_seconds = ns_to_sec(user_ns);
-    profile->system_seconds = ns_to_sec(cpu->total_ns - user_ns);
-    profile->exactness.cpu_seconds = exactness;
-    profile->exactness.user_seconds = exactness;
-    profile->exactness.system_seconds = exactness;
+    cpu_time_fill_profile(
+        cpu, usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded, profile);
 }
 
 /* The sums are at least the peak of the largest process; for a single process they are equal to it.

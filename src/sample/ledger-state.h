@@ -51,7 +51,8 @@ struct ledger {
 
 static inline struct cpu_time add(struct cpu_time a, struct cpu_time b)
 {
-    return (struct cpu_time){a.total_ns + b.total_ns, a.user_ns + b.user_ns};
+    return (struct cpu_time){a.total_ns + b.total_ns, a.user_ns + b.user_ns,
+                             a.system_ns + b.system_ns};
 }
 
 static inline uint64_t difference_or_zero(uint64_t a, uint64_t b)
@@ -63,7 +64,8 @@ static inline uint64_t difference_or_zero(uint64_t a, uint64_t b)
 static inline struct cpu_time subtract(struct cpu_time a, struct cpu_time b)
 {
     return (struct cpu_time){difference_or_zero(a.total_ns, b.total_ns),
-                             difference_or_zero(a.user_ns, b.user_ns)};
+                             difference_or_zero(a.user_ns, b.user_ns),
+                             difference_or_zero(a.system_ns, b.system_ns)};
 }
 
 static inline struct run_account *find_run(const struct ledger *ledger, const struct run_node *node)

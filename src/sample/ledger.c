@@ -42,8 +42,24 @@ static uint64_t timeval_ns(const struct timeval *time)
 
 struct cpu_time cpu_time_of(const struct rusage *usage)
 {
-    uint64_t user_ns = timeval_ns(&usage->ru_utime);
-    return (struct cpu_time){user_ns + timeval_ns(&usage->ru_stime), user_ns};
+    uint64_t user_ns = timeval_ns(&usage->ru_utime), system_ns = timeval_ns(&usage->ru_stime);
+    return (struct cpu_time){user_ns + system_ns, user_ns, system_ns};
+}
+
+/* The kernel counts the split in clock ticks, also with VIRT_CPU_ACCOUNTING_GEN, except on CPUs
+ * with nohz_full. So it is never exact, and the remainder of an exact total is system time. Where a
+ * time is missing, the remainder could exceed the truth: both are then lower bounds by themselves.
+ */
+void cpu_time_fill_profile(const struct cpu_time *cpu, bool is_exact, struct job_profile *profile)
+{
+    uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns), rest_ns = cpu->total_ns - user_ns;
+
+    profile->cpu_seconds = ns_to_sec(cpu->total_ns);
+    profile->user_seconds = ns_to_sec(user_ns);
+    profile->system_seconds = ns_to_sec(is_exact ? rest_ns : MIN(cpu->system_ns, rest_ns));
+    profile->exactness.cpu_seconds = is_exact ? EXACT : LOWER_BOUND;
+    profile->exactness.user_seconds = profile->exactness.system_seconds =
+        is_exact ? SAMPLED : LOWER_BOUND;
 }
 
 int ledger_new(pid_t own_pid, struct ledger **ret)
@@ -166,10 +182,25 @@ static uint64_t known_or_zero(int64_t value)
 }
 
 /* Values never decrease: a counter that runs backwards is ignored. */
-static void raise_to(struct cpu_time *time, uint64_t total_ns, uint64_t user_ns)
+static void raise_to(struct cpu_time *time, struct cpu_time now)
 {
-    time->total_ns = MAX(time->total_ns, total_ns);
-    time->user_ns = MAX(time->user_ns, user_ns);
+    time->total_ns = MAX(time->total_ns, now.total_ns);
+    time->user_ns = MAX(time->user_ns, now.user_ns);
+    time->system_ns = MAX(time->system_ns, now.system_ns);
+}
+
+static struct cpu_time own_time(const struct process_reading *reading)
+{
+    return (struct cpu_time){known_or_zero(reading->cpu_ns), known_or_zero(reading->user_ns),
+                             known_or_zero(reading->system_ns)};
+}
+
+static struct cpu_time reaped_time(const struct process_reading *reading)
+{
+    uint64_t user_ns = known_or_zero(reading->reaped_user_ns);
+    uint64_t system_ns = known_or_zero(reading->reaped_system_ns);
+
+    return (struct cpu_time){user_ns + system_ns, user_ns, system_ns};
 }
 
 static void observe_memory(struct run_account *run, const struct process_reading *reading)
@@ -241,11 +272,9 @@ int ledger_observe(struct ledger *ledger, const struct run_node *node,
     account->unseen = 0;
     account->ppid = reading->ppid;
     account->start_ticks = reading->start_ticks;
-    raise_to(&account->own, known_or_zero(reading->cpu_ns), known_or_zero(reading->user_ns));
+    raise_to(&account->own, own_time(reading));
     account->reaped_then = account->reaped;
-    raise_to(&account->reaped,
-             known_or_zero(reading->reaped_user_ns) + known_or_zero(reading->reaped_system_ns),
-             known_or_zero(reading->reaped_user_ns));
+    raise_to(&account->reaped, reaped_time(reading));
     bool kernel_discards_children =
         reading->ignores_sigchld && node->run->processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
@@ -327,11 +356,9 @@ int ledger_cover(struct ledger *ledger, const struct run_node *node, pid_t pid,
         return 0;
     account->ppid = reading->ppid;
     account->start_ticks = reading->start_ticks;
-    raise_to(&account->own, known_or_zero(reading->cpu_ns), known_or_zero(reading->user_ns));
+    raise_to(&account->own, own_time(reading));
     account->reaped_then = account->reaped;
-    raise_to(&account->reaped,
-             known_or_zero(reading->reaped_user_ns) + known_or_zero(reading->reaped_system_ns),
-             known_or_zero(reading->reaped_user_ns));
+    raise_to(&account->reaped, reaped_time(reading));
     apply_credit(account);
     account->before = account->reaped;
     if (is_more_than_rounding(account->debit))
@@ -348,7 +375,11 @@ int ledger_ended(struct ledger *ledger, const struct run_node *node, const struc
     if (!account)
         return -ENOMEM;
 
-    raise_to(&account->own, known_or_zero(end->cpu_ns), known_or_zero(end->user_ns));
+    if (int_is_known(end->cpu_ns)) { /* the kernel scales the split anew as the total grows */
+        account->own.total_ns = MAX(account->own.total_ns, known_or_zero(end->cpu_ns));
+        account->own.user_ns = MIN(known_or_zero(end->user_ns), account->own.total_ns);
+        account->own.system_ns = account->own.total_ns - account->own.user_ns;
+    }
     ledger_raise_peak(ledger, node, end->peak_rss_bytes);
     add_settled(ledger, account, account_total(account), int_is_known(end->cpu_ns));
     close_account(ledger, account);
@@ -486,7 +517,7 @@ static void update_usage(struct run_account *run)
     int64_t unique = run->tick_private + run->tick_shared_max;
 
     usage->accounted = add(add(run->settled, run->passed_on), run->tick_living);
-    raise_to(&usage->cpu, usage->accounted.total_ns, usage->accounted.user_ns);
+    raise_to(&usage->cpu, usage->accounted);
     usage->cpu_is_rounded = run->tick_is_rounded;
     usage->processes = run->tick_processes;
     usage->rss_bytes = run->tick_rss;

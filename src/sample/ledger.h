@@ -26,14 +26,21 @@
 #include <sys/resource.h>
 
 #include "jobs/registry.h"
+#include "model/job.h"
 #include "probe/reading.h"
 
+/* The split is in clock ticks, each rounded down, unless it comes from an ended process: then
+ * user_ns and system_ns add up to total_ns. */
 struct cpu_time {
     uint64_t total_ns;
     uint64_t user_ns;
+    uint64_t system_ns;
 };
 
 struct cpu_time cpu_time_of(const struct rusage *usage);
+
+/* Sets the CPU time of the profile and its exactness. */
+void cpu_time_fill_profile(const struct cpu_time *cpu, bool is_exact, struct job_profile *profile);
 
 /* The usage of a node so far. */
 struct run_usage {

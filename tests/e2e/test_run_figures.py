@@ -82,6 +82,23 @@ class Cpu(harness.TestCase):
         self.assertEqual(summary["exactness"]["cpu_seconds"], "exact")
         self.assertEqual(summary["exactness"]["peak_rss_mb"], "exact")
 
+    @harness.needs_program("time")
+    @harness.needs_memory(1024)
+    def test_expensive_exits(self):
+        """Releasing the memory is system time, most of it after the exit was reported."""
+        script = "; ".join([" ".join(self.victim("alloc", 400, 0))] * 4)
+        for options in ((), ("--exact",) if harness.is_root() else ("--interval", "10m")):
+            result = self.run_sonde("run", *options, "--", "time", "-o", self.path("time"), "-f",
+                                    "%U %S", "sh", "-c", script)
+            if result.status == 1 and "--exact" in options:
+                continue  # no kernel collector here: its own tests state why
+            self.assertEqual(result.status, 0, result)
+            for name, truth in zip(("user_seconds", "system_seconds"), self.read("time").split()):
+                # GNU time rounds it down to 10 ms.
+                self.assert_near(result.summary[name], float(truth), slack=0.025, what=name)
+                self.assertEqual(result.summary["exactness"][name], "sampled")
+            self.assertIn("system ~ ", result.stderr)
+
     def test_killed_command(self):
         result = self.run_sonde("run", "--", "sh", "-c",
                                 " ".join(self.victim("burn", 300)) + "; kill -KILL $$")

@@ -18,14 +18,14 @@ struct report_log {
     char words[512]; /* "PID:CPU_NS ", "PID:? " */
 };
 
-static void note(void *context, const struct kernel_exit *exit, int64_t cpu_ns)
+static void note(void *context, const struct kernel_exit *exit, const struct kernel_times *times)
 {
     struct report_log *log = context;
     size_t length = strlen(log->words);
     char cpu[24] = "?";
 
-    if (int_is_known(cpu_ns))
-        snprintf(cpu, sizeof(cpu), "%lld", (long long)cpu_ns);
+    if (times)
+        snprintf(cpu, sizeof(cpu), "%lld", (long long)times->cpu_ns);
     snprintf(log->words + length, sizeof(log->words) - length, "%d:%s ", exit->head.pid, cpu);
 }
 

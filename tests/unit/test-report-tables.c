@@ -197,7 +197,7 @@ static void test_summary(void **state _unused_)
     assert_string_equal(text_string(&out),
                         "sonde: make-7f3a: failure, exit status 2\n"
                         "  wall       12.30 s\n"
-                        "  CPU        ≥ 23.40 s (user 20.10 s, system 3.30 s), 1.90 cores\n"
+                        "  CPU        ≥ 23.40 s (user ≥ 20.10 s, system ≥ 3.30 s), 1.90 cores\n"
                         "  memory     812.4 MB largest process\n"
                         "             ~ 1.90 GB all processes, ≥ 1.86 GB without shared pages\n"
                         "  processes  1,501\n"

@@ -51,7 +51,7 @@ static int set_up(void **state _unused_)
                                .oom_kills = INT_UNKNOWN};
     record_init(&job_profile_record, &facts.counted);
     usage = (struct run_usage){
-        .accounted = {.total_ns = 4 * NS_PER_SEC, .user_ns = 3 * NS_PER_SEC},
+        .accounted = {.total_ns = 4 * NS_PER_SEC, .user_ns = 3 * NS_PER_SEC, .system_ns = NS_PER_SEC},
         .peak_rss_bytes = 100 * MB,
         .peak_total_bytes = 250 * MB,
         .peak_unique_bytes = 150 * MB,
@@ -90,8 +90,9 @@ static void assert_cpu(double user_seconds, double system_seconds, int exactness
     assert_near(summary.profile.system_seconds, system_seconds, 1e-6);
     assert_near(summary.profile.cpu_seconds, user_seconds + system_seconds, 1e-6);
     assert_int_equal(summary.profile.exactness.cpu_seconds, exactness);
-    assert_int_equal(summary.profile.exactness.user_seconds, exactness);
-    assert_int_equal(summary.profile.exactness.system_seconds, exactness);
+    int split = exactness == EXACT ? SAMPLED : exactness; /* the kernel counts it in ticks */
+    assert_int_equal(summary.profile.exactness.user_seconds, split);
+    assert_int_equal(summary.profile.exactness.system_seconds, split);
 }
 
 static void assert_memory(double rss_mb, double total_mb, double unique_mb)
@@ -195,6 +196,20 @@ static void test_rounded_or_missing_figures_are_lower_bounds(void **state _unuse
     make();
     assert_cpu(3, 1, LOWER_BOUND);
     assert_int_equal(summary.profile.exactness.peak_rss_mb, LOWER_BOUND);
+}
+
+/* Ticks are rounded down, the total is not: the remainder of the total is no lower bound. */
+static void test_split_of_a_lower_bound(void **state _unused_)
+{
+    usage.accounted.total_ns += NS_PER_SEC;
+    make();
+    assert_near(summary.profile.system_seconds, 2, 1e-6);
+    usage.cpu_is_incomplete = true;
+    make();
+    assert_near(summary.profile.cpu_seconds, 5, 1e-6);
+    assert_near(summary.profile.user_seconds, 3, 1e-6);
+    assert_near(summary.profile.system_seconds, 1, 1e-6);
+    assert_int_equal(summary.profile.exactness.system_seconds, LOWER_BOUND);
 }
 
 static void test_sums_of_a_single_process_are_its_own(void **state _unused_)
@@ -364,6 +379,7 @@ int main(void)
         TEST(test_events_are_counted),
         TEST(test_processes_that_no_event_reported),
         TEST(test_rounded_or_missing_figures_are_lower_bounds),
+        TEST(test_split_of_a_lower_bound),
         TEST(test_sums_of_a_single_process_are_its_own),
         TEST(test_sums_are_at_least_the_largest_process),
         TEST(test_left_processes_are_listed),

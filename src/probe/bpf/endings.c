@@ -17,7 +17,8 @@ struct ending {
     uint64_t lost_before; /* events lost before it */
     bool is_whole;        /* both events have arrived */
     uint64_t whole_ns;    /* when that was */
-    int64_t cpu_ns;       /* unknown until then */
+    struct kernel_times times; /* valid then, unless there is no second event */
+    bool has_times;
 };
 
 void endings_init(struct endings *endings, ending_fn on_end, void *context)
@@ -79,8 +80,7 @@ static struct ending *add_ending(struct endings *endings, const struct kernel_ex
     *ending = (struct ending){.exit = *exit,
                               .lost_before = lost,
                               .is_whole = !exit->is_exact,
-                              .whole_ns = exit->head.mono_ns,
-                              .cpu_ns = INT_UNKNOWN};
+                              .whole_ns = exit->head.mono_ns};
     if (map_put(&endings->by_pid, (uint64_t)exit->head.pid, ending) < 0) {
         free(ending);
         return NULL;
@@ -104,7 +104,7 @@ static void remove_ending(struct endings *endings, struct ending *ending)
 
 static void report_ending(struct endings *endings, struct ending *ending)
 {
-    endings->on_end(endings->context, &ending->exit, ending->cpu_ns);
+    endings->on_end(endings->context, &ending->exit, ending->has_times ? &ending->times : NULL);
     free(ending);
 }
 
@@ -159,7 +159,7 @@ void endings_exit(struct endings *endings, const struct kernel_exit *exit, uint6
     if (ending)
         report_if_ready(endings, ending);
     else
-        endings->on_end(endings->context, exit, INT_UNKNOWN);
+        endings->on_end(endings->context, exit, NULL);
 }
 
 void endings_dead(struct endings *endings, const struct kernel_dead *dead, uint64_t now_ns)
@@ -169,8 +169,14 @@ void endings_dead(struct endings *endings, const struct kernel_dead *dead, uint6
     if (!ending || ending->exit.start_boot_ns != dead->start_boot_ns ||
         ending->exit.head.tid != dead->head.tid)
         return;
-    ending->cpu_ns = (int64_t)(ending->exit.other_cpu_ns + dead->last_cpu_ns);
-    ending->is_whole = true;
+    ending->times = (struct kernel_times){
+        .cpu_ns = ending->exit.other_cpu_ns + dead->last_cpu_ns,
+        .user_ns = ending->exit.other_user_ns + dead->last_user_ns,
+        .system_ns = ending->exit.other_system_ns + dead->last_system_ns,
+        .reported_user_ns = dead->reported_user_ns,
+        .reported_system_ns = dead->reported_system_ns,
+    };
+    ending->has_times = ending->is_whole = true;
     ending->whole_ns = now_ns;
     report_if_ready(endings, ending);
 }

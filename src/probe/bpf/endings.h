@@ -11,13 +11,15 @@
 
 #include "base/map.h"
 #include "probe/bpf/kernel-records.h"
+#include "probe/bpf/kernel-times.h"
 
 /* Exits that are remembered to detect duplicates: at most this many processes end while the threads
  * of one process end. */
 #define RECENT_EXITS_MAX 64
 
-/* `cpu_ns` is INT_UNKNOWN if the second event did not arrive. */
-typedef void (*ending_fn)(void *context, const struct kernel_exit *exit, int64_t cpu_ns);
+/* `times` is NULL if the second event did not arrive. */
+typedef void (*ending_fn)(void *context, const struct kernel_exit *exit,
+                          const struct kernel_times *times);
 
 struct endings {
     ending_fn on_end;

@@ -106,7 +106,8 @@ static void free_ending_calls(struct ending_calls *ending)
     free(ending);
 }
 
-static void report_exit(void *context, const struct kernel_exit *exit, int64_t cpu_ns)
+static void report_exit(void *context, const struct kernel_exit *exit,
+                        const struct kernel_times *times)
 {
     struct kernel_probe *probe = context;
     struct ending_calls *ending = map_remove(&probe->events.ending_calls, (uint64_t)exit->head.pid);
@@ -117,10 +118,10 @@ static void report_exit(void *context, const struct kernel_exit *exit, int64_t c
     event.tid = event.pid; /* the last thread: the process */
     event.wait_status = exit->wait_status;
     event.command = copy_name(exit->name, name);
-    event.cpu_ns = cpu_ns;
-    if (int_is_known(cpu_ns))
-        event.user_ns =
-            cpu_ns - (int64_t)kernel_system_ns((uint64_t)cpu_ns, exit->user_ns, exit->system_ns);
+    if (times) {
+        event.cpu_ns = (int64_t)times->cpu_ns;
+        event.user_ns = (int64_t)kernel_split_times(times).user_ns;
+    }
     event.peak_rss_bytes = final_peak(probe, exit);
     event.read_bytes = (int64_t)exit->read_bytes;
     event.write_bytes = (int64_t)exit->write_bytes;

@@ -53,16 +53,6 @@ struct kernel_probe {
 /* Runs a program once. Returns its result or a negative errno. */
 int kernel_run(int program_fd);
 
-/* Scales the system time, which is counted in ticks, to the scheduler's exact total, as the kernel
- * does (kernel/sched/cputime.c). If one of the two has no ticks, the other gets all. */
-static inline uint64_t kernel_system_ns(uint64_t total_ns, uint64_t user_ns, uint64_t system_ns)
-{
-    if (!system_ns)
-        return 0;
-    return user_ns ? (uint64_t)((__uint128_t)system_ns * total_ns / (system_ns + user_ns))
-                   : total_ns;
-}
-
 /* Sets the list of pids for the next program that uses one; at most PROCESS_CHUNK. */
 void kernel_set_pids(struct kernel_probe *probe, const pid_t *pids, size_t count);
 

@@ -12,6 +12,7 @@
 #include "model/field.h"
 #include "probe/bpf/kernel-object.h"
 #include "probe/bpf/kernel-skeleton.h"
+#include "probe/bpf/kernel-times.h"
 #include "probe/process-command.h"
 
 /* Values of task->__state and exit_state, for the state letter. */
@@ -40,25 +41,6 @@ static char state_letter(const struct process_record *record)
     if (record->state & (STATE_RTLOCK | STATE_FROZEN))
         return 'D';
     return letters[state ? 32 - __builtin_clz(state) : 0];
-}
-
-/* As in the kernel (cputime_adjust), a value is never smaller than one it has shown before. */
-static void split_cpu_time(const struct process_record *record, struct process_reading *reading)
-{
-    uint64_t total = record->cpu_ns, user, system;
-
-    if (record->reported_user_ns + record->reported_system_ns >= total) {
-        reading->user_ns = (int64_t)record->reported_user_ns;
-        reading->system_ns = (int64_t)record->reported_system_ns;
-        return;
-    }
-    system = MAX(kernel_system_ns(total, record->user_ns, record->system_ns),
-                 record->reported_system_ns);
-    user = total - MIN(system, total);
-    if (user < record->reported_user_ns)
-        user = record->reported_user_ns;
-    reading->user_ns = (int64_t)user;
-    reading->system_ns = (int64_t)(total - MIN(user, total));
 }
 
 static int64_t pages_to_bytes(const struct kernel_processes *processes, int64_t pages)
@@ -94,7 +76,14 @@ static void fill_reading(const struct kernel_probe *probe, const struct process_
         .is_ending = record->is_ending,
         .tag = record->tag,
     };
-    split_cpu_time(record, reading);
+    const struct kernel_times split =
+        kernel_split_times(&(struct kernel_times){.cpu_ns = record->cpu_ns,
+                                                  .user_ns = record->user_ns,
+                                                  .system_ns = record->system_ns,
+                                                  .reported_user_ns = record->reported_user_ns,
+                                                  .reported_system_ns = record->reported_system_ns});
+    reading->user_ns = (int64_t)split.user_ns;
+    reading->system_ns = (int64_t)split.system_ns;
     if (record->has_memory)
         reading->peak_rss_bytes =
             pages_to_bytes(processes, MAX((int64_t)record->peak_pages, record->rss_pages));

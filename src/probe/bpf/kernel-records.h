@@ -193,8 +193,8 @@ STATIC_SIZE(kernel_exec, 568);
 struct kernel_exit {
     struct kernel_event head;
     u64 start_boot_ns;
-    u64 other_cpu_ns; /* without that of the last thread, which KERNEL_DEAD contains */
-    u64 user_ns, system_ns;
+    /* Without those of the last thread, which KERNEL_DEAD contains. */
+    u64 other_cpu_ns, other_user_ns, other_system_ns;
     s64 peak_pages;   /* since its last exec; -1: unknown */
     u64 former_pages; /* peak of all its memory so far, and of memory that it shared */
     u64 read_bytes, write_bytes;
@@ -209,9 +209,10 @@ STATIC_SIZE(kernel_exit, 120);
 struct kernel_dead {
     struct kernel_event head;
     u64 start_boot_ns;
-    u64 last_cpu_ns;
+    u64 last_cpu_ns, last_user_ns, last_system_ns;
+    u64 reported_user_ns, reported_system_ns; /* of the process: see process_record */
 };
-STATIC_SIZE(kernel_dead, 40);
+STATIC_SIZE(kernel_dead, 72);
 
 struct kernel_signal {
     struct kernel_event head;

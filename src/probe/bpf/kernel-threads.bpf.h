@@ -16,7 +16,7 @@ struct thread_sums {
     u64 mm, files; /* of a thread that still has them */
     u32 state, exit_state;
     bool has_living;
-    u64 without;  /* the thread whose CPU time is not added; 0: none */
+    u64 without;  /* the thread whose times are not added; 0: none */
     u64 at, head; /* of the list of threads */
 };
 
@@ -29,10 +29,11 @@ static long add_thread(u32 number, struct thread_sums *sums)
     struct task_struct *thread =
         plain_task((void *)(sums->at - bpf_core_field_offset(struct task_struct, thread_node)));
 
-    if ((u64)thread != sums->without)
+    if ((u64)thread != sums->without) {
         sums->cpu_ns += thread->se.sum_exec_runtime;
-    sums->user_ns += thread->utime;
-    sums->system_ns += thread->stime;
+        sums->user_ns += thread->utime;
+        sums->system_ns += thread->stime;
+    }
     sums->read_bytes += thread->ioac.read_bytes;
     sums->write_bytes += thread->ioac.write_bytes;
     if (!sums->mm && thread->mm) {

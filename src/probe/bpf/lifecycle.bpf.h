@@ -116,8 +116,8 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *origi
     fill_head(&event->head, KERNEL_EXIT, task, tag);
     event->start_boot_ns = task->group_leader->start_boottime;
     event->other_cpu_ns = sums.cpu_ns;
-    event->user_ns = sums.user_ns;
-    event->system_ns = sums.system_ns;
+    event->other_user_ns = sums.user_ns;
+    event->other_system_ns = sums.system_ns;
     event->peak_pages = peak_pages;
     event->former_pages = signal->maxrss;
     event->read_bytes = sums.read_bytes;
@@ -139,7 +139,10 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *original, struct 
 {
     struct task_struct *before = plain_task(original);
 
-    if (!(before->__state & TASK_DEAD) || before->signal->live.counter != 0)
+    if (!(before->__state & TASK_DEAD))
+        return 0;
+    struct signal_struct *signal = before->signal;
+    if (signal->live.counter != 0)
         return 0;
     u32 tag = tag_of(original);
     if (!tag && !wants_all)
@@ -150,6 +153,10 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *original, struct 
     fill_head(&event->head, KERNEL_DEAD, before, tag);
     event->start_boot_ns = before->group_leader->start_boottime;
     event->last_cpu_ns = before->se.sum_exec_runtime;
+    event->last_user_ns = before->utime;
+    event->last_system_ns = before->stime;
+    event->reported_user_ns = signal->prev_cputime.utime;
+    event->reported_system_ns = signal->prev_cputime.stime;
     bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
     return 0;
 }
