@@ -36,9 +36,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     struct kernel_fork *event = reserve(sizeof(*event));
     if (!event)
         return 0;
+    struct mm_struct *mm = plain_task(child)->mm;
+
     fill_head(&event->head, KERNEL_FORK, child, tag);
     event->parent_pid = parent->tgid;
-    event->shares_memory = child->mm && child->mm == parent->mm;
+    event->shares_memory = mm && mm == plain_task(parent)->mm;
     event->start_boot_ns = child->start_boottime;
     bpf_ringbuf_submit(event, wake_flags(parent_tag));
     return 0;

@@ -132,13 +132,6 @@ static __always_inline void fill_pages(struct mm_struct *mm, struct process_reco
     record->vsize_pages = mm->total_vm;
 }
 
-static __always_inline void fill_memory(struct mm_struct *mm, struct process_record *record)
-{
-    fill_pages(mm, record);
-    record->has_memory = true;
-    record->arg_start = mm->arg_start;
-}
-
 static __always_inline void clear_memory(struct process_record *record)
 {
     record->has_memory = false;
@@ -178,22 +171,38 @@ static __always_inline bool discards_children(struct task_struct *task)
     struct sighand_struct *sighand = task->sighand; /* NULL after the reap */
     if (!sighand)
         return false;
-    struct sigaction *action = &sighand->action[SIGCHLD_NUMBER - 1].sa;
 
-    return action->sa_handler == (void *)1 || (action->sa_flags & SA_NOCLDWAIT);
+    return sighand->action[SIGCHLD_NUMBER - 1].sa.sa_handler == (void *)1 ||
+           (sighand->action[SIGCHLD_NUMBER - 1].sa.sa_flags & SA_NOCLDWAIT);
 }
 
-/* A leader that has ended while other threads continue has neither memory nor descriptors: these
- * and the state come from a live thread. */
-static __always_inline void fill_through_threads(struct task_struct *task,
-                                                 struct signal_struct *signal,
-                                                 struct process_record *record)
+static __always_inline void sum_only_thread(struct task_struct *task, struct signal_struct *signal,
+                                            struct thread_sums *sums)
 {
-    struct thread_sums sums = {};
-    struct mm_struct *mm = task->mm;
-    struct files_struct *files = task->files;
+    sums->cpu_ns = signal->sum_sched_runtime + task->se.sum_exec_runtime;
+    sums->user_ns = signal->utime + task->utime;
+    sums->system_ns = signal->stime + task->stime;
+    sums->read_bytes = signal->ioac.read_bytes + task->ioac.read_bytes;
+    sums->write_bytes = signal->ioac.write_bytes + task->ioac.write_bytes;
+}
 
-    sum_threads(signal, &sums);
+/* Reads all but the size of the memory. Returns the memory, or NULL. A leader that has ended while
+ * other threads continue has neither memory nor descriptors: these and the state come from a live
+ * thread. */
+static __always_inline struct mm_struct *fill_completely(struct task_struct *task,
+                                                         struct process_record *record)
+{
+    struct signal_struct *signal = task->signal;
+    struct files_struct *files = task->files;
+    struct mm_struct *mm = task->mm;
+    struct thread_sums sums = {};
+
+    clear_memory(record);
+    fill_identity(task, signal, record);
+    if (signal->nr_threads > 1)
+        sum_threads(signal, &sums);
+    else
+        sum_only_thread(task, signal, &sums);
     record->cpu_ns = sums.cpu_ns;
     record->user_ns = sums.user_ns;
     record->system_ns = sums.system_ns;
@@ -207,24 +216,14 @@ static __always_inline void fill_through_threads(struct task_struct *task,
         mm = bpf_rdonly_cast((void *)sums.mm, bpf_core_type_id_kernel(struct mm_struct));
         files = bpf_rdonly_cast((void *)sums.files, bpf_core_type_id_kernel(struct files_struct));
     }
-    if (mm)
-        fill_memory(mm, record);
+    if (mm) {
+        record->has_memory = true;
+        record->arg_start = mm->arg_start;
+    }
     if (files)
         record->open_fds = count_fds(files);
-}
-
-static __always_inline void fill_alone(struct task_struct *task, struct signal_struct *signal,
-                                       struct process_record *record)
-{
-    record->cpu_ns = signal->sum_sched_runtime + task->se.sum_exec_runtime;
-    record->user_ns = signal->utime + task->utime;
-    record->system_ns = signal->stime + task->stime;
-    record->read_bytes = signal->ioac.read_bytes + task->ioac.read_bytes;
-    record->write_bytes = signal->ioac.write_bytes + task->ioac.write_bytes;
-    if (task->mm)
-        fill_memory(task->mm, record);
-    if (task->files)
-        record->open_fds = count_fds(task->files);
+    record->ignores_sigchld = discards_children(task);
+    return mm;
 }
 
 /* Returns whether the process has one thread that has not run since it was read into this record.
@@ -250,22 +249,12 @@ __noinline int fill_record(struct task_struct *trusted __attribute__((btf_decl_t
     if (!record)
         return 0;
     record->mono_ns = bpf_ktime_get_ns();
-    if (!is_full && has_slept(task, record)) {
-        fill_state(task, record);
-        if (task->mm)
-            fill_pages(task->mm, record);
-        return 0;
-    }
-    struct signal_struct *signal = task->signal;
+    bool is_partial = !is_full && has_slept(task, record);
 
-    clear_memory(record);
     fill_state(task, record);
-    fill_identity(task, signal, record);
-    if (signal->nr_threads > 1)
-        fill_through_threads(task, signal, record);
-    else
-        fill_alone(task, signal, record);
-    record->ignores_sigchld = discards_children(task);
+    struct mm_struct *mm = is_partial ? task->mm : fill_completely(task, record);
+    if (mm) /* only here: the verifier checks each copy of the loop over the CPUs */
+        fill_pages(mm, record);
     return 0;
 }
 
