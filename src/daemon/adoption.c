@@ -61,15 +61,16 @@ static int adopt_processes(struct daemon *daemon, const struct orphaned_run *orp
 {
     int r = 0;
 
+    for (size_t i = 0; i < orphan->sheets.count && r == 0; i++) {
+        int64_t sheet_num = orphan->sheets.items[i].sheet_num;
+        r = registry_begin_sheet(daemon->registry, run, sheet_num,
+                                 find_first(orphan, sheet_num, true));
+    }
     for (size_t i = 0; i < orphan->processes.count && r == 0; i++) {
         const struct last_seen *seen = &orphan->processes.items[i];
         if (is_alive(seen))
             r = registry_adopt(daemon->registry, run, seen->sheet_num, (pid_t)seen->pid,
                                seen->start_ticks);
-    }
-    for (size_t i = 0; i < orphan->sheets.count && r == 0; i++) {
-        int64_t sheet_num = orphan->sheets.items[i].sheet_num;
-        r = run_begin_sheet(run, sheet_num, find_first(orphan, sheet_num, true));
     }
     run->current_sheet = find_current(&orphan->sheets);
     /* The run ends with the outcome of its first process, unless a client reports its end. */

@@ -51,38 +51,40 @@ static void write_start(const struct rpc_request *request, const struct run *run
     json_write_end_object(&answer->json);
 }
 
-/* The run of a process or of its nearest ancestor; NULL: none. */
-static struct run *find_run_around(const struct daemon *daemon, pid_t pid)
+/* The run, or its step, of a process or of its nearest ancestor; NULL: none. */
+static struct run_node *find_node_around(const struct daemon *daemon, pid_t pid)
 {
     for (int i = 0; pid > 1 && i < ANCESTORS_MAX; i++) {
         const struct member *member = registry_find(daemon->registry, pid);
         if (member)
-            return member->run;
+            return member->node;
         pid = read_parent(pid);
     }
     return NULL;
 }
 
-/* The run in which the caller or the reported process was started, of any user. It comes from the
- * kernel, so the caller cannot choose it. */
-static struct run *find_parent(const struct daemon *daemon, const struct peer *peer, pid_t pid)
+/* The run or step in which the caller or the reported process was started, of any user. It comes
+ * from the kernel, so the caller cannot choose it. */
+static struct run_node *find_outer(const struct daemon *daemon, const struct peer *peer, pid_t pid)
 {
-    struct run *run = find_run_around(daemon, peer_process(peer));
+    struct run_node *node = find_node_around(daemon, peer_process(peer));
 
-    return run ? run : find_run_around(daemon, pid);
+    return node ? node : find_node_around(daemon, pid);
 }
 
 /* Finds the parent that the request names, else the run in which the caller was started (NULL:
- * none). Returns false with an error in the answer. */
+ * none), and its step. Returns false with an error in the answer. */
 static bool find_parent_run(struct daemon *daemon, const struct peer *peer,
-                            const struct rpc_request *request, pid_t pid, struct run **ret,
+                            const struct rpc_request *request, pid_t pid, struct job_start *start,
                             struct answer *answer)
 {
     const char *parent_id = rpc_text(request, "parent_run_id");
+    struct run_node *outer = find_outer(daemon, peer, pid);
+    struct run *around = outer ? outer->run : NULL;
 
-    *ret =
-        parent_id ? registry_find_run(daemon->registry, parent_id) : find_parent(daemon, peer, pid);
-    if (!parent_id || (*ret && job_request_owns(peer, *ret)))
+    start->parent = parent_id ? registry_find_run(daemon->registry, parent_id) : around;
+    start->outer = start->parent == around ? outer : NULL;
+    if (!parent_id || (start->parent && job_request_owns(peer, start->parent)))
         return true;
     answer_fail(answer, RPC_JOB_NOT_FOUND, "parent_run_id: no such run of this user is running");
     return false;
@@ -164,7 +166,7 @@ static int register_process(struct daemon *daemon, struct connection *connection
         return r;
     run_lifecycle_is_step(daemon, run, sheet_num);
     if (replay == REPLAY_NONE) { /* the step was reported before, too */
-        r = run_begin_sheet(run, sheet_num, process.pid);
+        r = registry_begin_sheet(daemon->registry, run, sheet_num, process.pid);
         return r == 0 && process.pid
                    ? engine_register(daemon->engine, run, sheet_num, process, replay)
                    : r;
@@ -232,7 +234,7 @@ static void start_run(struct daemon *daemon, struct connection *connection,
         return;
     }
     choose_name(daemon, peer, request, is_name_taken, name, answer);
-    if (!name[0] || !find_parent_run(daemon, peer, request, process.pid, &start.parent, answer) ||
+    if (!name[0] || !find_parent_run(daemon, peer, request, process.pid, &start, answer) ||
         !job_request_may_join(daemon, peer, start.parent, process.pid, answer) ||
         !has_room(daemon, peer, answer))
         return;

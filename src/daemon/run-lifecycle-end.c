@@ -15,7 +15,7 @@ static bool is_accounted(const struct daemon *daemon, const struct run *run)
 {
     const struct lifecycle_entry *entry = lifecycle_find_entry(daemon, run);
 
-    return entry && run->processes && entry->summed_processes == run->processes;
+    return entry && run->node.processes && entry->summed_processes == run->node.processes;
 }
 
 static void add_cpu(const struct daemon *daemon, const struct run *run,
@@ -35,10 +35,8 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
 
     /* If events are missing, the store has counted those of the caller, too. */
     if (!int_is_known(profile->processes) && !run->has_unstored_events) {
-        profile->processes = (int64_t)run->processes;
-        if (usage) /* includes the processes of runs in it */
-            profile->processes = MAX(profile->processes, usage->peak_processes);
-        profile->exactness.processes = saw_all && !run->has_had_inner ? EXACT : LOWER_BOUND;
+        profile->processes = (int64_t)run->node.processes;
+        profile->exactness.processes = saw_all && !run->misses_processes ? EXACT : LOWER_BOUND;
     }
     if (!usage)
         return;

@@ -86,7 +86,7 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
     if (is_begin) {
         if (!lifecycle_has_room(daemon))
             return -ENOBUFS;
-        int r = run_begin_sheet(run, step->sheet_num, step->process.pid);
+        int r = registry_begin_sheet(daemon->registry, run, step->sheet_num, step->process.pid);
         if (r == 0 && step->process.pid)
             r = engine_register(daemon->engine, run, step->sheet_num, step->process, step->replay);
         if (r < 0)
@@ -100,7 +100,7 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
     engine_report_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
                        step->process.pid, step->exit_code, details);
     if (!is_begin)
-        run_end_sheet(run, step->sheet_num);
+        engine_end_step(daemon->engine, run, step->sheet_num);
     note_progress(run, step);
     publish_step(daemon, run, step);
     return 0;

@@ -280,14 +280,15 @@ void run_lifecycle_store_again(struct daemon *daemon, const struct run *run)
                                &entry->begun); /* without memory, the old one stays */
 }
 
-/* Whether the owner of the entry's run is a process of `run`, as the kernel reports it. */
-static bool was_started_in(const struct daemon *daemon, const struct lifecycle_entry *entry,
-                           const struct run *run)
+/* Returns the node of the owner of the entry's run, if that is a process of `run`, as the kernel
+ * reports it; otherwise NULL. */
+static struct run_node *find_owner_node(const struct daemon *daemon,
+                                        const struct lifecycle_entry *entry, const struct run *run)
 {
     const struct member *caller =
         entry->owner_pid ? registry_find(daemon->registry, entry->owner_pid) : NULL;
 
-    return caller && caller->run == run && !owner_is_gone(entry);
+    return caller && caller->run == run && !owner_is_gone(entry) ? caller->node : NULL;
 }
 
 int run_lifecycle_find_inner(struct daemon *daemon, struct run *run)
@@ -299,10 +300,12 @@ int run_lifecycle_find_inner(struct daemon *daemon, struct run *run)
         struct run *inner = entry->run;
         bool has_closer = inner->parent && !run_is_within(run, inner->parent);
 
-        if (inner->parent == run || has_closer || run_is_within(run, inner) ||
-            !was_started_in(daemon, entry, run))
+        if (inner->parent == run || has_closer || run_is_within(run, inner))
             continue;
-        int r = engine_set_parent(daemon->engine, inner, run);
+        struct run_node *outer = find_owner_node(daemon, entry, run);
+        if (!outer)
+            continue;
+        int r = engine_set_parent(daemon->engine, inner, outer);
         if (r < 0)
             return r;
         if (inner->uid != run->uid) /* the parent is hidden from another user */
@@ -327,7 +330,8 @@ int run_lifecycle_begin(struct daemon *daemon, const struct job_start *start, st
                                   .job_id = start->job_id,
                                   .uid = start->uid,
                                   .origin = start->origin,
-                                  .parent = start->parent};
+                                  .parent = start->parent,
+                                  .outer = start->outer};
     struct run *run;
     int r = 0;
 
@@ -432,7 +436,7 @@ void run_lifecycle_sweep(struct daemon *daemon)
         next = registry_next_run(daemon->registry, run);
         if (!entry)
             continue;
-        entry->summed_processes = run->members ? 0 : run->processes;
+        entry->summed_processes = run->members ? 0 : run->node.processes;
         run->has_unstored_events |=
             entry->has_lost_caller; /* its end would have been received by now */
         if (run->caller_stores_events && owner_is_gone(entry)) {

@@ -53,7 +53,8 @@ struct job_start {
     int64_t total_sheets;
     enum run_origin origin;
     struct run *parent;
-    bool hides_parent; /* it belongs to another user */
+    struct run_node *outer; /* the step of the parent that it was started in; NULL: none */
+    bool hides_parent;      /* it belongs to another user */
     pid_t owner_pid;
     bool is_adopted;
     bool is_continued;

@@ -226,7 +226,7 @@ static int64_t count_active_sheets(const struct daemon *daemon)
     int64_t count = 0;
 
     while ((run = registry_next_run(daemon->registry, run)))
-        count += (int64_t)run->sheets.count;
+        count += (int64_t)run->active_sheets;
     return count;
 }
 

@@ -174,7 +174,7 @@ static enum probe_depth place_member(void *context, const struct process_reading
     struct member *member = NULL;
 
     registry_place(engine->options.registry, begun->pid, begun->ppid, begun->start_ticks, &member);
-    if (member && begun->tag == member->run->tag)
+    if (member && begun->tag == member->node->tag)
         member->tag = begun->tag;
     /* /proc does not show a skipped process again in this scan. */
     return member || !engine->options.only_jobs ? PROBE_CORE : PROBE_SKIP;
@@ -215,9 +215,9 @@ static int account_for_command(struct engine *engine)
     if (!member)
         return 0;
     if (!engine->counts.collected && kernel_account_has_exact_ends(&engine->kernel)) {
-        member->tag = member->run->tag;
+        member->tag = member->node->tag;
         member->is_covered = true;
-        r = sampler_cover(collector_sampler(engine->collector), member_node(member), member->pid, 0, NULL);
+        r = sampler_cover(collector_sampler(engine->collector), member->node, member->pid, 0, NULL);
     }
     if (r < 0 || !options->counts_spawned)
         return r;

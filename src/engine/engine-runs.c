@@ -108,9 +108,70 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
 }
 
 /* System calls need no mark: for a registered run they are always sampled or a lower bound. */
-int engine_set_parent(struct engine *engine, struct run *run, struct run *parent)
+int engine_set_parent(struct engine *engine, struct run *run, struct run_node *parent)
 {
     return kernel_account_set_parent(&engine->kernel, run, parent);
+}
+
+int engine_read_run(struct engine *engine, const struct run *run)
+{
+    const struct run *root = run_outermost(run);
+    const struct member *member = NULL;
+    const struct readings *readings;
+    int r = 0;
+
+    engine_drain(engine);
+    engine->pids.count = 0;
+    while (r == 0 && (member = registry_next(engine->options.registry, member)))
+        if (run_outermost(member->run) == root)
+            r = VEC_PUSH(&engine->pids, member->pid);
+    if (r == 0)
+        r = collector_read_pids(engine->collector, engine->pids.items, engine->pids.count,
+                                &readings);
+    if (r == 0)
+        r = sampler_observe(collector_sampler(engine->collector), readings, &root->node);
+    if (r < 0)
+        engine->counts.failed++;
+    return r;
+}
+
+/* The parent of a process can learn of its end before its final CPU time is known. Lists the pids
+ * first, because events change the registry. Without memory, some may be missing. */
+static void settle_node(struct engine *engine, const struct run_node *node)
+{
+    uint64_t now_ns, until_ns = clock_mono_ns() + SETTLE_NS;
+    const struct member *member = NULL;
+
+    engine_drain(engine);
+    engine->pids.count = 0;
+    while (engine->feed && (member = registry_next(engine->options.registry, member)))
+        if (!member->has_ended && run_node_is_within(member->node, node) &&
+            process_lookup_is_gone(member->pid) && VEC_PUSH(&engine->pids, member->pid) < 0)
+            break;
+    for (size_t i = 0; i < engine->pids.count; i++) {
+        now_ns = clock_mono_ns();
+        lifecycle_feed_settle(engine->feed, engine->pids.items[i],
+                              now_ns < until_ns ? until_ns - now_ns : 0);
+    }
+}
+
+const struct run_usage *engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num)
+{
+    struct sampler *sampler = collector_sampler(engine->collector);
+    const struct run_sheet *sheet = run_find_sheet(run, sheet_num);
+    struct run_sheet *excess;
+
+    if (!sheet)
+        return NULL;
+    settle_node(engine, &sheet->node);
+    engine_read_run(engine, run); /* counts its own failures */
+    sampler_end_step(sampler, &sheet->node);
+    registry_end_sheet(run, sheet_num);
+    while ((excess = registry_find_excess_sheet(run))) {
+        sampler_forget_step(sampler, &excess->node);
+        registry_forget_sheet(run, excess);
+    }
+    return sampler_usage(sampler, &sheet->node);
 }
 
 void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,
@@ -147,7 +208,7 @@ static void add_reaped_end(struct engine *engine, struct run *run, pid_t pid, in
     bool is_reported = member && member->has_ended && !member->was_found;
     const struct event_owner owner = run_owner(run, member ? member->sheet_num : INT_UNKNOWN);
 
-    if (is_reported && run->processes > 1) /* there is nothing to add to the event */
+    if (is_reported && run->node.processes > 1) /* there is nothing to add to the event */
         return;
     struct process_event *end = box ? tick_box_find_end(box, pid) : NULL;
     if (!end && !is_reported)
@@ -155,7 +216,7 @@ static void add_reaped_end(struct engine *engine, struct run *run, pid_t pid, in
                                    ns_to_sec(clock_real_ns()));
     /* The rusage of a reaped process includes the children that it reaped; it is its own only if
      * the run never had another process. */
-    if (!end || run->processes != 1 || !engine_saw_every_process(engine) ||
+    if (!end || run->node.processes != 1 || !engine_saw_every_process(engine) ||
         real_is_known(end->cpu_seconds))
         return;
     end->cpu_seconds = ns_to_sec(cpu_time_of(usage).total_ns);
@@ -171,7 +232,7 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
         lifecycle_feed_settle(engine->feed, pid, SETTLE_REAPED_NS);
     struct run *run = registry_run_of_reaped(registry, getpid(), pid);
     const struct member *member = registry_find(registry, pid);
-    const struct run_node *node = member ? member_node(member) : run ? &run->node : NULL;
+    const struct run_node *node = member ? member->node : run ? &run->node : NULL;
     bool is_counted = member && member->is_counted;
     if (run && engine->options.wants_events)
         add_reaped_end(engine, run, pid, wait_status, usage);

@@ -142,9 +142,16 @@ struct process_id {
  * events until now. Returns 0 or -ENOMEM. */
 int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
                     struct process_id process, enum event_replay replay);
-/* Notes that the run was started in `parent`, which was registered later. Ends in the run until now
- * are missing in the CPU time of `parent`, which becomes a lower bound. Returns 0 or -ENOMEM. */
-int engine_set_parent(struct engine *engine, struct run *run, struct run *parent);
+/* Notes that the run was started in `parent` (a run or a step), which was registered later. Ends in
+ * the run until now are missing in the CPU time of `parent`, which becomes a lower bound. Returns 0
+ * or -ENOMEM. */
+int engine_set_parent(struct engine *engine, struct run *run, struct run_node *parent);
+/* Reads the processes of the run, and of those around it, so that its usage is up to date. Returns
+ * 0 or a negative errno. */
+int engine_read_run(struct engine *engine, const struct run *run);
+/* Ends a step: reads its processes, and freezes its usage. Returns the usage (see engine_usage()),
+ * which is valid until the run ends; NULL if nothing was ever observed of it. */
+const struct run_usage *engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num);
 /* Reports the start or end of a step as a spawn or exit of `pid` (0: none). */
 void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,
                         enum event_type type, pid_t pid, int64_t exit_code, const char *details);

@@ -38,9 +38,32 @@ static struct member_entry *find_entry(const struct registry *registry, pid_t pi
 
 /* ---- joining and leaving ---- */
 
-static void enter_run(struct member_entry *entry, struct run_entry *run, int64_t sheet_num)
+/* Returns the node of the step if it is active, otherwise that of the run. */
+static struct run_node *node_of(struct run_entry *run, int64_t sheet_num)
 {
-    entry->member.run = &run->run;
+    struct run_sheet *sheet = run_find_sheet(&run->run, sheet_num);
+
+    return sheet ? &sheet->node : &run->run.node;
+}
+
+static void count_process(struct run_node *node)
+{
+    for (; node; node = node->outer)
+        node->processes++;
+}
+
+static void discount_process(struct run_node *node)
+{
+    for (; node; node = node->outer)
+        node->processes -= node->processes > 0;
+}
+
+static void enter_run(struct member_entry *entry, struct run_node *node, int64_t sheet_num)
+{
+    struct run_entry *run = entry_of(node->run);
+
+    entry->member.run = node->run;
+    entry->member.node = node;
     entry->member.sheet_num = sheet_num;
     TAILQ_INSERT_TAIL(&run->members, entry, in_run);
     run->run.members++;
@@ -55,17 +78,17 @@ static void leave_run(struct member_entry *entry)
     run->run.members--;
 }
 
-static void move_entry(struct member_entry *entry, struct run_entry *to, int64_t sheet_num)
+static void move_entry(struct member_entry *entry, struct run_node *to, int64_t sheet_num)
 {
-    struct run *from = entry->member.run;
+    const struct run *from = entry->member.run;
 
+    discount_process(entry->member.node);
     leave_run(entry);
-    from->processes -= from->processes > 0;
     enter_run(entry, to, sheet_num);
-    to->run.processes++;
+    count_process(to);
     entry->by_foster = false;
-    if (from != &to->run)
-        entry->is_not_root = entry->member.pid == to->run.root_pid;
+    if (from != to->run)
+        entry->is_not_root = entry->member.pid == to->run->root_pid;
 }
 
 void registry_remove_member(struct registry *registry, struct member_entry *entry)
@@ -99,7 +122,7 @@ static void remove_process(struct registry *registry, pid_t pid)
     registry_remove_member(registry, find_entry(registry, pid));
 }
 
-static int add_member(struct registry *registry, struct run_entry *run, int64_t sheet_num,
+static int add_member(struct registry *registry, struct run_node *node, int64_t sheet_num,
                       pid_t pid, struct member_entry **ret)
 {
     _cleanup_free_ struct member_entry *entry = calloc(1, sizeof(*entry));
@@ -112,14 +135,14 @@ static int add_member(struct registry *registry, struct run_entry *run, int64_t 
     if (r < 0)
         return r;
     TAILQ_INSERT_TAIL(&registry->by_age, entry, by_age);
-    enter_run(entry, run, sheet_num);
+    enter_run(entry, node, sheet_num);
     *ret = TAKE_PTR(entry);
     return 0;
 }
 
 /* The place of a process that was not known before. */
 struct place {
-    struct run_entry *run; /* NULL: in no run */
+    struct run_node *node; /* NULL: in no run */
     int64_t sheet_num;
     struct member_entry *parent;
     bool by_foster;
@@ -137,10 +160,11 @@ static struct place place_below(const struct registry *registry, pid_t pid, pid_
         parent = NULL;
     if (foster && !foster->is_doubted && start_ticks >= foster->run->root_ticks &&
         !registry_is_excluded(registry, pid))
-        return (struct place){foster->run, foster->run->sheet_num, parent, true};
+        return (struct place){node_of(foster->run, foster->run->sheet_num), foster->run->sheet_num,
+                              parent, true};
     if (!parent)
         return (struct place){0};
-    return (struct place){entry_of(parent->member.run), parent->member.sheet_num, parent, false};
+    return (struct place){parent->member.node, parent->member.sheet_num, parent, false};
 }
 
 static int add_placed(struct registry *registry, const struct place *place, pid_t pid, pid_t ppid,
@@ -148,14 +172,14 @@ static int add_placed(struct registry *registry, const struct place *place, pid_
 {
     struct member_entry *entry;
 
-    int r = add_member(registry, place->run, place->sheet_num, pid, &entry);
+    int r = add_member(registry, place->node, place->sheet_num, pid, &entry);
     if (r < 0)
         return r;
     entry->member.ppid = ppid;
     entry->by_foster = place->by_foster;
-    entry->is_not_root = pid == place->run->run.root_pid;
+    entry->is_not_root = pid == place->node->run->root_pid;
     member_tree_join(entry, place->parent);
-    place->run->run.processes++;
+    count_process(place->node);
     *ret = entry;
     return 0;
 }
@@ -171,7 +195,7 @@ static void record_step(struct run_entry *run, int64_t sheet_num)
     run->has_registered = true;
 }
 
-static void move_subtree(struct member_entry *top, struct run_entry *to, int64_t sheet_num)
+static void move_subtree(struct member_entry *top, struct run_node *to, int64_t sheet_num)
 {
     const struct run *from = top->member.run;
     int64_t from_sheet = top->member.sheet_num;
@@ -202,7 +226,7 @@ static void remove_too_old(struct registry *registry, struct run_entry *run)
         next = TAILQ_NEXT(entry, in_run);
         if (!entry->is_leaving)
             continue;
-        run->run.processes -= run->run.processes > 0;
+        discount_process(entry->member.node);
         registry_remove_member(registry, entry);
     }
 }
@@ -233,6 +257,7 @@ static bool has_fork_event(const struct member_entry *entry)
 int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid)
 {
     struct run_entry *to = entry_of(run);
+    struct run_node *node = node_of(to, sheet_num);
     struct member_entry *entry = find_entry(registry, pid);
 
     if (entry && entry->member.has_ended && has_fork_event(entry)) {
@@ -240,14 +265,14 @@ int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, 
         entry = NULL;
     }
     if (!entry) {
-        int r = add_member(registry, to, sheet_num, pid, &entry);
+        int r = add_member(registry, node, sheet_num, pid, &entry);
         if (r < 0)
             return r;
         entry->awaits_fork = true;
         entry->is_not_root = to->has_registered && pid == run->root_pid;
-        run->processes++;
-    } else if (entry->member.run != run || entry->member.sheet_num != sheet_num) {
-        move_subtree(entry, to, sheet_num);
+        count_process(node);
+    } else if (entry->member.node != node || entry->member.sheet_num != sheet_num) {
+        move_subtree(entry, node, sheet_num);
     }
     if (!to->has_registered && !run->root_pid)
         run->root_pid = pid;
@@ -265,7 +290,7 @@ int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num
     struct member_entry *entry;
 
     registry_remove_member(registry, find_entry(registry, pid));
-    int r = add_member(registry, to, sheet_num, pid, &entry);
+    int r = add_member(registry, node_of(to, sheet_num), sheet_num, pid, &entry);
     if (r < 0)
         return r;
     entry->member.start_ticks = start_ticks;
@@ -338,7 +363,7 @@ struct run *registry_run_of_reaped(struct registry *registry, pid_t parent, pid_
     if (!foster || registry_is_excluded(registry, pid))
         return NULL;
     if (!registry->trusts_events)
-        foster->run->run.processes++;
+        count_process(node_of(foster->run, foster->run->sheet_num));
     return &foster->run->run;
 }
 
@@ -376,7 +401,7 @@ int registry_fork(struct registry *registry, pid_t parent, pid_t child)
         remove_process(registry, child);
 
     const struct place place = place_below(registry, child, parent, UINT64_MAX);
-    return place.run ? add_placed(registry, &place, child, parent, &entry) : 0;
+    return place.node ? add_placed(registry, &place, child, parent, &entry) : 0;
 }
 
 void registry_thread(struct registry *registry, pid_t pid)
@@ -461,7 +486,7 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
     }
     if (!entry) {
         const struct place place = place_below(registry, pid, ppid, start_ticks);
-        int r = place.run ? add_placed(registry, &place, pid, ppid, &entry) : 0;
+        int r = place.node ? add_placed(registry, &place, pid, ppid, &entry) : 0;
         if (r < 0)
             return r;
         if (entry)
@@ -479,26 +504,33 @@ int registry_place(struct registry *registry, pid_t pid, pid_t ppid, uint64_t st
     return 0;
 }
 
-static struct run *find_run_by_tag(const struct registry *registry, uint32_t tag)
+/* Returns the place with that tag; no node if there is none. */
+static struct place find_tagged(const struct registry *registry, uint32_t tag)
 {
     struct run *run = NULL;
 
-    while (tag && (run = registry_next_run(registry, run)))
-        if (run->tag == tag)
-            return run;
-    return NULL;
+    while (tag && (run = registry_next_run(registry, run))) {
+        if (run->node.tag == tag)
+            return (struct place){.node = &run->node, .sheet_num = INT_UNKNOWN};
+        for (size_t i = 0; i < run->sheets.count; i++) {
+            struct run_sheet *sheet = run->sheets.items[i];
+            if (sheet->node.tag == tag)
+                return (struct place){.node = sheet->is_active ? &sheet->node : &run->node,
+                                      .sheet_num = sheet->sheet_num};
+        }
+    }
+    return (struct place){0};
 }
 
 int registry_place_tagged(struct registry *registry, uint32_t tag, pid_t pid, pid_t ppid,
                           uint64_t start_ticks, struct member **ret)
 {
-    struct run *run = find_run_by_tag(registry, tag);
+    const struct place place = find_tagged(registry, tag);
     struct member_entry *entry;
 
     *ret = NULL;
-    if (!run || find_entry(registry, pid))
+    if (!place.node || find_entry(registry, pid))
         return 0;
-    const struct place place = {.run = entry_of(run), .sheet_num = entry_of(run)->sheet_num};
     int r = add_placed(registry, &place, pid, ppid, &entry);
     if (r < 0)
         return r;

@@ -18,6 +18,8 @@ struct member {
     pid_t ppid;           /* at its fork or first reading; 0: not known */
     uint64_t start_ticks; /* 0 until the first reading */
     struct run *run;
+    struct run_node
+        *node;         /* what its usage counts for: its step while that is active, else the run */
     int64_t sheet_num; /* INT_UNKNOWN: none; inherited like the run */
     unsigned threads;  /* according to events */
     bool has_ended;    /* according to events; it may still exist as a zombie */
@@ -41,12 +43,6 @@ static inline struct event_owner member_owner(const struct member *member)
     return run_owner(member->run, member->sheet_num);
 }
 
-/* Returns the node that the usage of the member counts for. */
-static inline struct run_node *member_node(const struct member *member)
-{
-    return &member->run->node;
-}
-
 struct registry;
 
 int registry_new(struct registry **ret);
@@ -57,18 +53,30 @@ struct run_options {
     const char *job_id;
     int64_t uid;
     enum run_origin origin;
-    struct run *parent; /* NULL: none */
+    struct run *parent;     /* NULL: none */
+    struct run_node *outer; /* the parent's step that it was started in; NULL: none */
 };
 
 /* Adds a run, which the registry owns. Returns 0 or -ENOMEM. */
 int registry_add_run(struct registry *registry, const struct run_options *options,
                      struct run **ret);
-/* Sets the parent of a run that was added before its parent. `parent` must not be within the run.
- */
-void registry_set_parent(struct run *run, struct run *parent);
+/* Sets the run or step that a run was started in, if that became known later. `parent` must not be
+ * within the run. */
+void registry_set_parent(struct run *run, struct run_node *parent);
 /* Ends and frees the run: its remaining processes belong to no run, and runs started in it become
  * those of its parent. The caller must have released all other references to it. */
 void registry_end_run(struct registry *registry, struct run *run);
+
+/* Begins a step; an active one only gets the pid, unless that is 0. Returns 0, -ENOMEM, or -E2BIG
+ * if too many steps are active. */
+int registry_begin_sheet(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid);
+/* Ends a step: its processes, and runs started in it, count for the run only from now on. Returns 1
+ * if it was active, otherwise 0. */
+int registry_end_sheet(struct run *run, int64_t sheet_num);
+/* Returns the oldest of too many ended steps, or NULL. registry_forget_sheet() frees it; the caller
+ * must have released all other references to it. */
+struct run_sheet *registry_find_excess_sheet(const struct run *run);
+void registry_forget_sheet(struct run *run, struct run_sheet *sheet);
 
 /* Limits on simultaneous runs. The one per user keeps a client that adds runs in a loop from
  * blocking other users. */

@@ -12,7 +12,7 @@
 #include "model/tick-box.h"
 
 #define RUN_STATUS_MAX_BYTES 64
-/* Limit of simultaneously active steps of one run. */
+/* Limit of simultaneously active steps of one run, and of ended ones that may start again. */
 #define RUN_SHEETS_MAX 4096
 
 enum run_origin {
@@ -20,16 +20,24 @@ enum run_origin {
     RUN_BY_RULE,    /* found by jobs.rules: it ends some time after its last process */
 };
 
-struct run_sheet {
-    int64_t sheet_num;
-    pid_t pid; /* of its first process; 0: not reported */
+/* A node of the tree in which usage is summed: what a process uses counts for the node that it
+ * belongs to and for all nodes around that one. A run is a node, and each of its steps is a node
+ * within it. Kept by the registry. */
+struct run_node {
+    struct run *run;        /* the run that the node is, or belongs to */
+    struct run_node *outer; /* NULL: none */
+    uint32_t tag;           /* unique number in the kernel collector; never reused */
+    uint64_t processes;     /* number of processes so far, with those of the nodes in it */
 };
 
-/* A node of the tree in which usage is summed: what a process uses counts for the node that it
- * belongs to and for all nodes around that one. A run is a node. */
-struct run_node {
-    struct run *run;        /* the run that the node is */
-    struct run_node *outer; /* NULL: none; kept by the registry */
+/* A step. When it ends, its processes count for the run only; if it starts again, later ones count
+ * for the same node. */
+struct run_sheet {
+    struct run_node node;
+    int64_t sheet_num;
+    pid_t pid; /* of its first process; 0: not reported */
+    bool is_active;
+    int64_t starts; /* how often it was started */
 };
 
 struct run {
@@ -37,13 +45,11 @@ struct run {
     char run_id[UUID_TEXT_SIZE];
     char job_id[JOB_ID_NUMBERED_MAX_BYTES]; /* constant */
     int64_t uid;                            /* of its owner; INT_UNKNOWN: not known */
-    uint32_t tag; /* unique number of the run in the kernel collector; never reused */
     enum run_origin origin;
-    struct run *parent; /* the run that it was started in, kept by the registry; NULL: none */
-    uint64_t processes; /* number of processes so far, without those of runs in it */
-    bool has_had_inner; /* runs were started in it */
-    size_t members;     /* number of present processes */
-    size_t living;      /* of these, the number that were not zombies at the last reading */
+    struct run *parent;    /* the run that it was started in, kept by the registry; NULL: none */
+    bool misses_processes; /* a run in it ended before its processes: their forks are not counted */
+    size_t members;        /* number of present processes */
+    size_t living;         /* of these, the number that were not zombies at the last reading */
 
     bool calls_are_counted;    /* all its system calls, by the kernel collector, not by a tracer */
     bool misses_early_events;  /* of the last registered process, from before its registration */
@@ -57,8 +63,8 @@ struct run {
 
     pid_t root_pid; /* its first process; 0: none yet */
     bool root_has_ended;
-    int root_wait_status;    /* if it has ended */
-    uint64_t last_end_ns;      /* monotonic time of the last end that an event reported; or 0 */
+    int root_wait_status; /* if it has ended */
+    uint64_t last_end_ns; /* monotonic time of the last end that an event reported; or 0 */
 
     /* RUN_BY_RULE, monotonic: */
     uint64_t lived_ns;       /* it had a living process at this snapshot */
@@ -69,7 +75,8 @@ struct run {
     int64_t last_completed_sheet;
     int64_t current_sheet;
     char status[RUN_STATUS_MAX_BYTES + 1];
-    struct VEC(struct run_sheet) sheets; /* active steps */
+    struct VEC(struct run_sheet *) sheets; /* in the order of their (last) start */
+    size_t active_sheets;
 };
 
 /* Returns whether `ancestor` is the node itself, or around it. */
@@ -78,13 +85,11 @@ bool run_node_is_within(const struct run_node *node, const struct run_node *ance
 /* Returns whether `ancestor` is the run itself, or a run that it was started in. */
 bool run_is_within(const struct run *run, const struct run *ancestor);
 
-/* Begins a step; an active one only gets the pid, unless that is 0. Returns 0, -ENOMEM, or -E2BIG
- * if too many steps are active. */
-int run_begin_sheet(struct run *run, int64_t sheet_num, pid_t pid);
-/* Ends a step. Returns 1 if it was active, otherwise 0. */
-int run_end_sheet(struct run *run, int64_t sheet_num);
+/* Returns the run that was started in no other one: the run itself, or one around it. */
+const struct run *run_outermost(const struct run *run);
+
 /* Returns the step, or NULL if it is not active. */
-const struct run_sheet *run_find_sheet(const struct run *run, int64_t sheet_num);
+struct run_sheet *run_find_sheet(const struct run *run, int64_t sheet_num);
 
 /* Returns the owner for an event of that run and step. The run owns its strings. */
 struct event_owner run_owner(const struct run *run, int64_t sheet_num);

@@ -104,7 +104,7 @@ static int add_watched(struct target *target, pid_t pid)
         return r;
     }
     target->watched.items[target->watched.count++] = it;
-    target->run.processes++;
+    target->run.node.processes++;
     return 0;
 }
 
@@ -401,7 +401,7 @@ int target_read(struct target *target, bool thorough, struct target_reading *ret
                                      .rss_bytes = INT_UNKNOWN,
                                      .risen_bytes = INT_UNKNOWN};
 
-    ledger_begin(target->ledger);
+    ledger_begin(target->ledger, NULL);
     check_births(target, reading.mono_ns);
     int r = read_all(target, thorough, &reading);
     if (r < 0)

@@ -369,7 +369,7 @@ static int open_kernel(struct job_runner *runner, struct kernel_probe_error *ref
  * and the counting of its calls. */
 static int spawn_tagged(struct job_runner *runner, int *ret_exec_errno)
 {
-    const uint32_t tag = runner->run->tag;
+    const uint32_t tag = runner->run->node.tag;
     bool is_counting = runner->options->counts_syscalls;
 
     int r = is_counting ? kernel_probe_count_calls(runner->kernel, true) : 0;
@@ -493,11 +493,12 @@ static int start_sampling(struct job_runner *runner)
         .context = runner,
     };
     int r = registry_set_foster(runner->registry, getpid(), runner->run);
+    if (r == 0 && int_is_known(runner->options->sheet_num))
+        r = registry_begin_sheet(runner->registry, runner->run, runner->options->sheet_num,
+                                 runner->command_pid);
     if (r == 0)
         r = registry_add(runner->registry, runner->run, runner->options->sheet_num,
                          runner->command_pid);
-    if (r == 0 && int_is_known(runner->options->sheet_num))
-        r = run_begin_sheet(runner->run, runner->options->sheet_num, runner->command_pid);
     if (r < 0) {
         connector_close(options.connector);
         return r;
@@ -648,7 +649,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
         engine_syscalls(runner->engine, runner->run, &ret->arena, &facts->syscalls);
     }
     /* The command itself counts even if nothing was recorded. */
-    facts->processes = MAX(runner->run->processes, (uint64_t)1);
+    facts->processes = MAX(runner->run->node.processes, (uint64_t)1);
     facts->registry = runner->registry;
     facts->command_pid = runner->command_pid;
     if (runner->options->wait_for_all)

@@ -29,10 +29,10 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
         if (parent && !parent->is_covered)
             return 0;
         member->is_covered = member->is_covered_from_birth = true;
-        return sampler_cover(sampler, member_node(member), event->pid, event->start_ticks, NULL);
+        return sampler_cover(sampler, member->node, event->pid, event->start_ticks, NULL);
     }
     if (event->kind == LIFECYCLE_EXEC)
-        sampler_raise_peak(sampler, member_node(member), event->peak_rss_bytes);
+        sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
     member->is_counted = true;
@@ -40,7 +40,7 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
                                     .cpu_ns = event->cpu_ns,
                                     .user_ns = event->user_ns,
                                     .peak_rss_bytes = event->peak_rss_bytes};
-    return sampler_ended(sampler, member_node(member), &end);
+    return sampler_ended(sampler, member->node, &end);
 }
 
 int kernel_account_tag(struct kernel_account *account)
@@ -49,24 +49,17 @@ int kernel_account_tag(struct kernel_account *account)
     int tagged = 0;
 
     while ((member = registry_next(account->registry, member)))
-        if (!member->has_ended && member->tag != member->run->tag &&
-            kernel_probe_tag(account->kernel, member->pid, member->run->tag) == 0)
-            member->tag = member->run->tag, tagged++;
+        if (!member->has_ended && member->tag != member->node->tag &&
+            kernel_probe_tag(account->kernel, member->pid, member->node->tag) == 0)
+            member->tag = member->node->tag, tagged++;
     return tagged;
 }
 
 /* ---- calm runs ---- */
 
-static const struct run *outermost(const struct run *run)
-{
-    while (run->parent)
-        run = run->parent;
-    return run;
-}
-
 static bool is_restless(const struct kernel_account *account, const struct run *run)
 {
-    const struct run *outer = outermost(run);
+    const struct run *outer = run_outermost(run);
 
     for (size_t i = 0; i < account->restless.count; i++)
         if (account->restless.items[i] == outer)
@@ -76,7 +69,7 @@ static bool is_restless(const struct kernel_account *account, const struct run *
 
 static int mark_restless(struct kernel_account *account, const struct run *run)
 {
-    return is_restless(account, run) ? 0 : VEC_PUSH(&account->restless, outermost(run));
+    return is_restless(account, run) ? 0 : VEC_PUSH(&account->restless, run_outermost(run));
 }
 
 /* Returns the member that was read; NULL if it is covered, or if its pid was reused. */
@@ -119,7 +112,7 @@ static int find_restless(struct kernel_account *account, const struct readings *
          * process used is not known before it is a zombie. */
         if (member &&
             (!is_unchanged(account, member, reading) ||
-             (reading->state != 'Z' && (reading->is_ending || member->tag != member->run->tag))))
+             (reading->state != 'Z' && (reading->is_ending || member->tag != member->node->tag))))
             r = mark_restless(account, member->run);
     }
     member = NULL;
@@ -146,7 +139,7 @@ static int cover_calm(struct kernel_account *account, const struct readings *rea
 
         if (!member || is_restless(account, member->run))
             continue;
-        int r = sampler_cover(sampler, member_node(member), reading->pid, reading->start_ticks, reading);
+        int r = sampler_cover(sampler, member->node, reading->pid, reading->start_ticks, reading);
         if (r < 0)
             return r;
         member->is_covered = true;
@@ -180,9 +173,10 @@ static void check_late_parents(struct kernel_account *account)
     }
 }
 
-int kernel_account_set_parent(struct kernel_account *account, struct run *run, struct run *parent)
+int kernel_account_set_parent(struct kernel_account *account, struct run *run,
+                              struct run_node *parent)
 {
-    int r = sampler_set_outer(collector_sampler(account->collector), &run->node, &parent->node);
+    int r = sampler_set_outer(collector_sampler(account->collector), &run->node, parent);
     if (r < 0)
         return r;
 
@@ -210,7 +204,7 @@ static int count_ended(struct kernel_account *account, const struct readings *re
                                         .cpu_ns = reading->cpu_ns,
                                         .user_ns = reading->user_ns,
                                         .peak_rss_bytes = reading->peak_rss_bytes};
-        int r = sampler_ended(sampler, member_node(member), &end);
+        int r = sampler_ended(sampler, member->node, &end);
         if (r < 0)
             return r;
     }

@@ -45,7 +45,8 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
 /* Notes that the run was started in `parent`, which was registered later; see
  * registry_set_parent(). Ends in the run count for the runs above it once these are covered: until
  * then their processes may reap them. Returns 0 or -ENOMEM. */
-int kernel_account_set_parent(struct kernel_account *account, struct run *run, struct run *parent);
+int kernel_account_set_parent(struct kernel_account *account, struct run *run,
+                              struct run_node *parent);
 
 /* Tags members that have no tag or that of another run. Returns how many. */
 int kernel_account_tag(struct kernel_account *account);

@@ -44,6 +44,7 @@ struct run_account {
 
 struct ledger {
     pid_t own_pid;
+    const struct run_node *root;           /* of this tick; NULL: all */
     struct map accounts;                   /* pid → struct account */
     struct map runs;                       /* by the node's address → struct run_account */
     struct VEC(struct account *) vanished; /* scratch list, reused from tick to tick */
@@ -84,6 +85,12 @@ static inline struct run_account *outer_of(const struct ledger *ledger,
     return outer;
 }
 
+/* Whether the node is part of this tick. */
+static inline bool is_read(const struct ledger *ledger, const struct run_account *run)
+{
+    return !ledger->root || run_node_is_within(run->node, ledger->root);
+}
+
 static inline void mark_incomplete(struct run_account *run)
 {
     run->usage.cpu_is_incomplete = run->usage.rss_is_incomplete = true;
@@ -94,6 +101,13 @@ static inline bool awaits_parent_cover(const struct run_node *node)
 {
     return node == &node->run->node && node->run->awaits_parent_cover;
 }
+
+/* The time of the process and of all children that it has reaped, or should have, except those
+ * whose exits are reported. */
+struct cpu_time ledger_account_total(const struct account *account);
+
+/* Makes the sums of this tick, with those of ended processes, the usage of the node. */
+void ledger_update_usage(struct run_account *run);
 
 /* Returns the account of the node, opened if needed, with those of the nodes around it, so that a
  * node never exists without them. NULL without memory. */

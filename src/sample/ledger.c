@@ -25,9 +25,7 @@ static bool is_more_than_rounding(struct cpu_time time)
     return time.total_ns > ROUNDING_NS;
 }
 
-/* The time of the process and of all children that it has reaped, or should have, except those
- * whose exits are reported. */
-static struct cpu_time account_total(const struct account *account)
+struct cpu_time ledger_account_total(const struct account *account)
 {
     if (account->is_covered)
         return add(account->own, account->before);
@@ -159,16 +157,19 @@ static void change_run(const struct ledger *ledger, struct account *account,
     move_account(account, run);
 }
 
-void ledger_begin(struct ledger *ledger)
+void ledger_begin(struct ledger *ledger, const struct run_node *root)
 {
     size_t position = 0;
 
+    ledger->root = root;
     for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
-        account->seen = false;
+        account->seen = account->seen && !is_read(ledger, account->run);
         account->unsettled_children = 0;
     }
     position = 0;
     for (struct run_account *run; (run = map_next(&ledger->runs, &position));) {
+        if (!is_read(ledger, run))
+            continue;
         run->tick_living = (struct cpu_time){0};
         run->tick_is_rounded = false;
         run->tick_rss = run->tick_private = run->tick_shared_max = run->tick_processes = 0;
@@ -223,7 +224,7 @@ static void observe_memory(struct run_account *run, const struct process_reading
 static void settle_final(const struct ledger *ledger, struct account *account)
 {
     if (account->is_covered) { /* its exit report was lost; what it reaped is counted already */
-        add_settled(ledger, account, account_total(account), false);
+        add_settled(ledger, account, ledger_account_total(account), false);
         return;
     }
     struct cpu_time seen = add(add(account->own, account->reaped), account->debit);
@@ -245,7 +246,7 @@ static void settle_former(struct ledger *ledger, struct account *account)
     if (account->is_final)
         settle_final(ledger, account);
     else
-        add_settled(ledger, account, account_total(account), false);
+        add_settled(ledger, account, ledger_account_total(account), false);
     close_account(ledger, account);
 }
 
@@ -276,7 +277,7 @@ int ledger_observe(struct ledger *ledger, const struct run_node *node,
     account->reaped_then = account->reaped;
     raise_to(&account->reaped, reaped_time(reading));
     bool kernel_discards_children =
-        reading->ignores_sigchld && node->run->processes > 1 && !account->is_covered;
+        reading->ignores_sigchld && node->run->node.processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
         observe_memory(run_account, reading);
@@ -363,7 +364,7 @@ int ledger_cover(struct ledger *ledger, const struct run_node *node, pid_t pid,
     account->before = account->reaped;
     if (is_more_than_rounding(account->debit))
         account->before = add(account->before, account->debit);
-    if (reading->ignores_sigchld && node->run->processes > 1)
+    if (reading->ignores_sigchld && node->run->node.processes > 1)
         for (struct run_account *at = account->run; at; at = outer_of(ledger, at))
             mark_incomplete(at); /* the kernel may have discarded children before */
     return 0;
@@ -381,7 +382,7 @@ int ledger_ended(struct ledger *ledger, const struct run_node *node, const struc
         account->own.system_ns = account->own.total_ns - account->own.user_ns;
     }
     ledger_raise_peak(ledger, node, end->peak_rss_bytes);
-    add_settled(ledger, account, account_total(account), int_is_known(end->cpu_ns));
+    add_settled(ledger, account, ledger_account_total(account), int_is_known(end->cpu_ns));
     close_account(ledger, account);
     return 0;
 }
@@ -397,7 +398,7 @@ static void settle_lost(struct ledger *ledger)
     for (struct account *account; (account = map_next(&ledger->accounts, &position));)
         if (account->is_covered && !account->seen && !account->is_final &&
             ++account->unseen >= UNSEEN_MAX && VEC_PUSH(&ledger->vanished, account) == 0)
-            add_settled(ledger, account, account_total(account), false);
+            add_settled(ledger, account, ledger_account_total(account), false);
     for (size_t i = 0; i < ledger->vanished.count; i++)
         close_account(ledger, ledger->vanished.items[i]);
 }
@@ -443,7 +444,7 @@ void ledger_absorb_gone(struct ledger *ledger)
 static struct account *settle_account(const struct ledger *ledger, struct account *account)
 {
     struct account *reaper = find_reaper(ledger, account);
-    struct cpu_time total = account_total(account);
+    struct cpu_time total = ledger_account_total(account);
 
     account->is_settled = true;
     if (!reaper) {
@@ -465,8 +466,8 @@ static struct account *settle_account(const struct ledger *ledger, struct accoun
 /* Children of sonde itself do not vanish: it reaps them. */
 static bool has_vanished(const struct ledger *ledger, const struct account *account)
 {
-    return !account->seen && !account->is_final && !account->is_settled && !account->is_covered &&
-           account->ppid != ledger->own_pid;
+    return is_read(ledger, account->run) && !account->seen && !account->is_final &&
+           !account->is_settled && !account->is_covered && account->ppid != ledger->own_pid;
 }
 
 /* Without memory for the list, the rest is settled at a later tick. */
@@ -505,13 +506,14 @@ static void settle_finals(struct ledger *ledger)
 
     ledger->vanished.count = 0;
     for (struct account *account; (account = map_next(&ledger->accounts, &position));)
-        if (account->is_final && VEC_PUSH(&ledger->vanished, account) == 0)
+        if (is_read(ledger, account->run) && account->is_final &&
+            VEC_PUSH(&ledger->vanished, account) == 0)
             settle_final(ledger, account);
     for (size_t i = 0; i < ledger->vanished.count; i++)
         close_account(ledger, ledger->vanished.items[i]);
 }
 
-static void update_usage(struct run_account *run)
+void ledger_update_usage(struct run_account *run)
 {
     struct run_usage *usage = &run->usage;
     int64_t unique = run->tick_private + run->tick_shared_max;
@@ -532,7 +534,7 @@ static void update_usage(struct run_account *run)
 
 static void add_living(const struct ledger *ledger, const struct account *account)
 {
-    struct cpu_time total = account_total(account);
+    struct cpu_time total = ledger_account_total(account);
 
     for (struct run_account *run = account->run; run; run = outer_of(ledger, run)) {
         run->tick_living = add(run->tick_living, total);
@@ -545,16 +547,41 @@ void ledger_end(struct ledger *ledger)
     size_t position = 0;
 
     settle_vanished(ledger);
-    settle_lost(ledger);
+    if (!ledger->root) /* other readings may follow each other quickly */
+        settle_lost(ledger);
     settle_finals(ledger);
     for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
+        if (!is_read(ledger, account->run))
+            continue;
         if (account->seen)
             apply_credit(account);
         add_living(ledger, account);
     }
     position = 0;
     for (struct run_account *run; (run = map_next(&ledger->runs, &position));)
-        update_usage(run);
+        if (is_read(ledger, run))
+            ledger_update_usage(run);
+}
+
+void ledger_end_step(struct ledger *ledger, const struct run_node *node)
+{
+    struct run_account *step = find_run(ledger, node);
+    struct run_account *outer = step ? outer_of(ledger, step) : NULL;
+    struct account *account;
+    size_t position = 0;
+
+    if (!outer)
+        return;
+    while ((account = map_next(&ledger->accounts, &position)))
+        if (run_node_is_within(account->run->node, node))
+            step->settled = add(step->settled, ledger_account_total(account));
+    while ((account = LIST_FIRST(&step->accounts)))
+        move_account(account, outer);
+    bool was_rounded = step->tick_is_rounded;
+    step->tick_living = (struct cpu_time){0};
+    step->tick_rss = step->tick_private = step->tick_shared_max = step->tick_processes = 0;
+    ledger_update_usage(step);
+    step->usage.cpu_is_incomplete |= was_rounded;
 }
 
 /* The remaining processes of the node still count for the node around it; without further readings
@@ -574,7 +601,7 @@ void ledger_end_node(struct ledger *ledger, const struct run_node *node)
             move_account(account, outer);
             continue;
         }
-        add_settled(ledger, account, account_total(account), false);
+        add_settled(ledger, account, ledger_account_total(account), false);
         close_account(ledger, account);
     }
     free(map_remove(&ledger->runs, (uint64_t)(uintptr_t)node));

@@ -69,8 +69,9 @@ struct ledger;
 int ledger_new(pid_t own_pid, struct ledger **ret);
 void ledger_free(struct ledger *ledger);
 
-/* One tick: begin, observe every member that could be read, end. Returns 0 or -ENOMEM. */
-void ledger_begin(struct ledger *ledger);
+/* One tick: begin, observe every member that could be read, end. Returns 0 or -ENOMEM. `root`: only
+ * of this node, which has none around it; NULL: of all. */
+void ledger_begin(struct ledger *ledger, const struct run_node *root);
 int ledger_observe(struct ledger *ledger, const struct run_node *node,
                    const struct process_reading *reading);
 /* The same for a zombie whose exit was already counted: it counts only as a process. */
@@ -116,6 +117,12 @@ int ledger_reaped(struct ledger *ledger, const struct run_node *node, pid_t pid,
  * of these nodes is a lower bound. Returns 0 or -ENOMEM. */
 int ledger_set_outer(struct ledger *ledger, const struct run_node *node,
                      const struct run_node *outer);
+
+/* Freezes the usage of a step: from now on its processes count only for the nodes around it. Call
+ * it after a tick, before registry_end_sheet(). If the step is started again, its usage grows
+ * further.
+ */
+void ledger_end_step(struct ledger *ledger, const struct run_node *node);
 
 /* Drops all data of a node that is over. The node around it keeps its share. */
 void ledger_end_node(struct ledger *ledger, const struct run_node *node);

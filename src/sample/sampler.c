@@ -179,6 +179,13 @@ static struct run_state *find_run_state(const struct sampler *sampler, const str
     return map_get(&sampler->runs, (uint64_t)(uintptr_t)run);
 }
 
+static int observe(struct sampler *sampler, const struct member *member,
+                   const struct process_reading *reading)
+{
+    return member->is_counted ? ledger_observe_ended(sampler->ledger, member->node)
+                              : ledger_observe(sampler->ledger, member->node, reading);
+}
+
 /* Sets the run of the process and adds it to the ledger. */
 static int assign_run(struct snapshot_builder *builder, const struct process_reading *reading,
                       struct process_metric *metric)
@@ -197,8 +204,7 @@ static int assign_run(struct snapshot_builder *builder, const struct process_rea
     metric->job_id = usage->job_id;
     metric->run_id = usage->run_id;
     metric->sheet_num = member->sheet_num;
-    return member->is_counted ? ledger_observe_ended(sampler->ledger, member_node(member))
-                              : ledger_observe(sampler->ledger, member_node(member), reading);
+    return observe(sampler, member, reading);
 }
 
 static int fill_process(struct snapshot_builder *builder, const struct process_reading *reading,
@@ -437,7 +443,7 @@ static int fill_jobs(struct snapshot_builder *builder)
         return -ENOMEM;
     while (r == 0 && (run = registry_next_run(builder->sampler->registry, run))) {
         fill_usage(builder, run);
-        snapshot->active_sheets += (int64_t)run->sheets.count;
+        snapshot->active_sheets += (int64_t)run->active_sheets;
         r = add_progress(builder, run, progress);
     }
     return r;
@@ -466,7 +472,7 @@ static int add_processes(struct snapshot_builder *builder)
     if (!processes->items)
         return -ENOMEM;
 
-    ledger_begin(sampler->ledger);
+    ledger_begin(sampler->ledger, NULL);
     if (sampler->registry)
         registry_begin(sampler->registry);
     for (size_t i = 0; i < readings->count; i++) {
@@ -570,8 +576,40 @@ const struct run_usage *sampler_usage(const struct sampler *sampler, const struc
     return ledger_find(sampler->ledger, node);
 }
 
+/* A process that has the pid of a member now is not observed. */
+int sampler_observe(struct sampler *sampler, const struct readings *readings,
+                    const struct run_node *root)
+{
+    int r = 0;
+
+    ledger_begin(sampler->ledger, root);
+    for (size_t i = 0; i < readings->count && r == 0; i++) {
+        const struct process_reading *reading = &readings->items[i];
+        const struct member *member = registry_find(sampler->registry, reading->pid);
+
+        if (!member || (member->start_ticks && member->start_ticks != reading->start_ticks))
+            continue;
+        r = observe(sampler, member, reading);
+    }
+    if (r == 0)
+        ledger_end(sampler->ledger);
+    return r;
+}
+
+void sampler_end_step(struct sampler *sampler, const struct run_node *node)
+{
+    ledger_end_step(sampler->ledger, node);
+}
+
+void sampler_forget_step(struct sampler *sampler, const struct run_node *node)
+{
+    ledger_end_node(sampler->ledger, node);
+}
+
 void sampler_end_run(struct sampler *sampler, const struct run *run)
 {
+    for (size_t i = 0; i < run->sheets.count; i++)
+        ledger_end_node(sampler->ledger, &run->sheets.items[i]->node);
     ledger_end_node(sampler->ledger, &run->node);
     free(map_remove(&sampler->runs, (uint64_t)(uintptr_t)run));
 }

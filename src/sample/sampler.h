@@ -55,6 +55,13 @@ void sampler_raise_peak(struct sampler *sampler, const struct run_node *node,
 int sampler_set_outer(struct sampler *sampler, const struct run_node *node,
                       const struct run_node *outer);
 
+/* Adds a reading of all members within `root`, which has no node around it, to the ledger, and
+ * makes no snapshot. Returns 0 or -ENOMEM. */
+int sampler_observe(struct sampler *sampler, const struct readings *readings,
+                    const struct run_node *root);
+void sampler_end_step(struct sampler *sampler, const struct run_node *node);
+void sampler_forget_step(struct sampler *sampler, const struct run_node *node);
+
 /* Returns the usage of a node as of the last snapshot; NULL if nothing was ever observed of it. */
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run_node *node);
 

@@ -86,7 +86,7 @@ static int fill_registry(struct registry *registry, struct run **ret_inner)
     if (r == 0)
         r = registry_exclude(registry, 105);
     if (r == 0)
-        r = run_begin_sheet(outer, 1, 100);
+        r = registry_begin_sheet(registry, outer, 1, 100);
     if (r < 0)
         return r;
     outer->total_sheets = 2;

@@ -9,14 +9,14 @@ static void test_the_foster_parent_gets_the_orphans(void **state)
     registry_set_foster(f->registry, 42, f->run);
     assert_ptr_equal(place(f->registry, 300, 42, 70), f->run);
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 300), f->run);
-    assert_int_equal(f->run->processes, 1);
+    assert_int_equal(f->run->node.processes, 1);
     /* an orphan that was never read is counted when it is reaped */
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 301), f->run);
-    assert_int_equal(f->run->processes, 2);
+    assert_int_equal(f->run->node.processes, 2);
     /* if events report all processes, it was counted at its fork: not again */
     registry_trust_events(f->registry);
     assert_ptr_equal(registry_run_of_reaped(f->registry, 42, 302), f->run);
-    assert_int_equal(f->run->processes, 2);
+    assert_int_equal(f->run->node.processes, 2);
     /* not a child of the foster parent */
     assert_null(registry_run_of_reaped(f->registry, 43, 303));
 }
@@ -149,7 +149,7 @@ static void test_children_older_than_the_root_do_not_belong(void **state)
     assert_null(registry_find(f->registry, 90));
     assert_null(registry_find(f->registry, 91));
     assert_ptr_equal(run_of(f, 95), f->run); /* within the same tick */
-    assert_int_equal(f->run->processes, 2);
+    assert_int_equal(f->run->node.processes, 2);
     assert_int_equal(f->run->members, 2);
     /* read after it */
     assert_null(place(f->registry, 92, 42, 49));
@@ -157,7 +157,7 @@ static void test_children_older_than_the_root_do_not_belong(void **state)
     /* a late event, then a reading */
     registry_fork(f->registry, 42, 93);
     assert_null(place(f->registry, 93, 42, 30));
-    assert_int_equal(f->run->processes, 3);
+    assert_int_equal(f->run->node.processes, 3);
     /* the root has ended; its start time is still known */
     registry_remove(f->registry, 100);
     assert_null(place(f->registry, 94, 42, 49));

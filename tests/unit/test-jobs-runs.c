@@ -104,14 +104,14 @@ static void test_a_nested_run_owns_its_processes(void **state)
     registry_fork(f->registry, 100, 110); /* sonde run, in it */
     registry_fork(f->registry, 110, 111); /* its command, */
     registry_fork(f->registry, 111, 112); /* which was quick */
-    assert_int_equal(f->run->processes, 4);
+    assert_int_equal(f->run->node.processes, 4);
     registry_add(f->registry, inner, NONE, 111);
     registry_set_foster(f->registry, 110, inner);
     assert_ptr_equal(run_of(f, 110), f->run);
     assert_ptr_equal(run_of(f, 111), inner);
     assert_ptr_equal(run_of(f, 112), inner);
-    assert_int_equal(f->run->processes, 2);
-    assert_int_equal(inner->processes, 2);
+    assert_int_equal(f->run->node.processes, 4); /* they still count for the outer run */
+    assert_int_equal(inner->node.processes, 2);
 
     registry_fork(f->registry, 110, 113); /* a sibling that the command made (CLONE_PARENT) */
     assert_ptr_equal(run_of(f, 113), inner);
@@ -183,9 +183,9 @@ static void test_subtree_moves_to_run(void **state)
     assert_int_equal(sheet_of(f, 103), 7);
     assert_ptr_equal(run_of(f, 104), third);
     assert_ptr_equal(run_of(f, 106), third);
-    assert_int_equal(f->run->processes, 3); /* 102 has ended and stays counted */
+    assert_int_equal(f->run->node.processes, 3); /* 102 has ended and stays counted */
     assert_int_equal(f->run->members, 2);
-    assert_int_equal(other->processes, 2);
+    assert_int_equal(other->node.processes, 2);
     assert_int_equal(other->members, 2);
     assert_int_equal(third->members, 2);
     assert_int_equal(other->root_pid, 101);
@@ -219,10 +219,10 @@ static void test_subtree_moves_to_step(void **state)
     assert_int_equal(sheet_of(f, 100), 5);
     assert_int_equal(sheet_of(f, 102), 1);
     assert_int_equal(sheet_of(f, 103), 2);
-    assert_int_equal(f->run->processes, 4);
+    assert_int_equal(f->run->node.processes, 4);
     assert_int_equal(f->run->members, 4);
     registry_add(f->registry, f->run, 5, 100); /* again: nothing new */
-    assert_int_equal(f->run->processes, 4);
+    assert_int_equal(f->run->node.processes, 4);
 }
 
 static void test_registering_reused_pid(void **state)
@@ -237,21 +237,21 @@ static void test_registering_reused_pid(void **state)
     registry_add(f->registry, other, NONE, 101); /* a reused pid, before its fork event */
     assert_ptr_equal(run_of(f, 101), other);
     assert_ptr_equal(run_of(f, 102), f->run);
-    assert_int_equal(f->run->processes, 3);
+    assert_int_equal(f->run->node.processes, 3);
     registry_fork(f->registry, 7, 101);
     assert_ptr_equal(run_of(f, 101), other);
-    assert_int_equal(other->processes, 1);
+    assert_int_equal(other->node.processes, 1);
 }
 
 static void test_members_are_adopted_by_identity(void **state)
 {
     struct fixture *f = *state;
 
-    f->run->processes = 9; /* as stored */
+    f->run->node.processes = 9; /* as stored */
     registry_adopt(f->registry, f->run, 3, 100, 50);
     registry_adopt(f->registry, f->run, 3, 101, 60);
     registry_adopt(f->registry, f->run, 3, 102, 70);
-    assert_int_equal(f->run->processes, 9);
+    assert_int_equal(f->run->node.processes, 9);
     assert_int_equal(f->run->members, 3);
     registry_begin(f->registry);
     assert_ptr_equal(place(f->registry, 100, 1, 50), f->run);
@@ -261,7 +261,7 @@ static void test_members_are_adopted_by_identity(void **state)
     assert_int_equal(sheet_of(f, 100), 3);
     /* their children belong to them, and a later registered process is not the root */
     assert_ptr_equal(place(f->registry, 103, 100, 80), f->run);
-    assert_int_equal(f->run->processes, 10);
+    assert_int_equal(f->run->node.processes, 10);
     registry_add(f->registry, f->run, 4, 200);
     assert_int_equal(f->run->root_pid, 0);
     /* the oldest adopted process takes the place of the root */
@@ -290,8 +290,8 @@ static void test_tagged_process_is_placed_by_its_tag(void **state)
     struct run *other = add_run(f->registry, "other", NULL);
     struct member *member = NULL;
 
-    f->run->tag = 5;
-    other->tag = 6;
+    f->run->node.tag = 5;
+    other->node.tag = 6;
     assert_int_equal(registry_place_tagged(f->registry, 6, 200, 1, 1000, &member), 0);
     assert_non_null(member);
     assert_ptr_equal(member->run, other);
@@ -315,22 +315,98 @@ static void test_steps(void **state)
     struct fixture *f = *state;
     struct run *run = f->run;
 
-    assert_int_equal(run_end_sheet(run, 1), 0);
-    assert_int_equal(run_begin_sheet(run, 1, 100), 0);
-    assert_int_equal(run_begin_sheet(run, 2, 0), 0);
-    assert_int_equal(run_begin_sheet(run, 3, 300), 0);
-    assert_int_equal(run_begin_sheet(run, 2, 200), 0); /* again */
+    assert_int_equal(registry_end_sheet(run, 1), 0);
+    assert_int_equal(registry_begin_sheet(f->registry, run, 1, 100), 0);
+    assert_int_equal(registry_begin_sheet(f->registry, run, 2, 0), 0);
+    assert_int_equal(registry_begin_sheet(f->registry, run, 3, 300), 0);
+    assert_int_equal(registry_begin_sheet(f->registry, run, 2, 200), 0); /* again */
     assert_int_equal(run->sheets.count, 3);
     assert_int_equal(run_find_sheet(run, 2)->pid, 200);
-    assert_int_equal(run_end_sheet(run, 1), 1);
+    assert_int_equal(registry_end_sheet(run, 1), 1);
     assert_null(run_find_sheet(run, 1));
-    assert_int_equal(run->sheets.items[0].sheet_num, 2);
-    assert_int_equal(run->sheets.items[1].sheet_num, 3);
-    assert_int_equal(run_end_sheet(run, 1), 0);
+    assert_int_equal(run->active_sheets, 2);
+    assert_int_equal(registry_end_sheet(run, 1), 0);
     for (int i = 0; i < RUN_SHEETS_MAX - 2; i++)
-        assert_int_equal(run_begin_sheet(run, 10 + i, 0), 0);
-    assert_int_equal(run_begin_sheet(run, 1, 0), -E2BIG);
-    assert_int_equal(run_begin_sheet(run, 2, 0), 0);
+        assert_int_equal(registry_begin_sheet(f->registry, run, 10 + i, 0), 0);
+    assert_int_equal(registry_begin_sheet(f->registry, run, 1, 0), -E2BIG);
+    assert_int_equal(registry_begin_sheet(f->registry, run, 2, 0), 0);
+
+    for (int i = 0; i < RUN_SHEETS_MAX - 2; i++)
+        assert_int_equal(registry_end_sheet(run, 10 + i), 1);
+    assert_null(registry_find_excess_sheet(run));
+    assert_int_equal(registry_end_sheet(run, 2), 1);
+    assert_int_equal(registry_end_sheet(run, 3), 1);
+    struct run_sheet *excess = registry_find_excess_sheet(run);
+    assert_int_equal(excess->sheet_num, 1);
+    registry_forget_sheet(run, excess);
+    assert_null(registry_find_excess_sheet(run));
+}
+
+/* A process counts for the step that was active when it joined, and for the run. */
+static void test_nodes_of_steps(void **state)
+{
+    struct fixture *f = *state;
+    struct registry *registry = f->registry;
+    struct run *run = f->run, *inner;
+
+    assert_int_equal(registry_add(registry, run, INT_UNKNOWN, 100), 0);
+    assert_int_equal(registry_begin_sheet(registry, run, 1, 101), 0);
+    struct run_node *step = &run_find_sheet(run, 1)->node;
+    assert_ptr_equal(step->outer, &run->node);
+    assert_int_not_equal(step->tag, run->node.tag);
+
+    registry_fork(registry, 100, 101);
+    registry_fork(registry, 101, 102);
+    assert_ptr_equal(registry_find(registry, 102)->node, &run->node);
+    assert_int_equal(registry_add(registry, run, 1, 101), 0);
+    registry_fork(registry, 102, 103);
+    assert_ptr_equal(registry_find(registry, 102)->node, step);
+    assert_ptr_equal(registry_find(registry, 103)->node, step);
+    assert_int_equal(step->processes, 3);
+    assert_int_equal(run->node.processes, 4);
+
+    const struct run_options options = {
+        .run_id = "i", .job_id = "inner", .parent = run, .outer = step};
+    assert_int_equal(registry_add_run(registry, &options, &inner), 0);
+    assert_int_equal(registry_add(registry, inner, INT_UNKNOWN, 103), 0);
+    registry_fork(registry, 103, 104);
+    assert_int_equal(inner->node.processes, 2);
+    assert_int_equal(step->processes, 4);
+    assert_int_equal(run->node.processes, 5);
+
+    assert_int_equal(registry_end_sheet(run, 1), 1);
+    assert_ptr_equal(registry_find(registry, 102)->node, &run->node);
+    assert_ptr_equal(inner->node.outer, &run->node);
+    registry_fork(registry, 104, 105);
+    registry_fork(registry, 102, 106);
+    assert_int_equal(step->processes, 4);
+    assert_int_equal(run->node.processes, 7);
+
+    struct member *member;
+    assert_int_equal(registry_begin_sheet(registry, run, 1, 0), 0); /* again */
+    assert_ptr_equal(&run_find_sheet(run, 1)->node, step);
+    assert_int_equal(run_find_sheet(run, 1)->starts, 2);
+    assert_int_equal(registry_place_tagged(registry, step->tag, 200, 1, 1000, &member), 0);
+    assert_ptr_equal(member->node, step);
+    assert_int_equal(member->sheet_num, 1);
+}
+
+/* A run that turns out to have been started in another one counts there, too. */
+static void test_processes_of_a_late_parent(void **state)
+{
+    struct fixture *f = *state;
+    struct run *inner;
+
+    assert_int_equal(registry_add_run(f->registry,
+                                      &(struct run_options){.run_id = "i", .job_id = "inner"},
+                                      &inner),
+                     0);
+    assert_int_equal(registry_add(f->registry, inner, INT_UNKNOWN, 200), 0);
+    assert_int_equal(registry_add(f->registry, f->run, INT_UNKNOWN, 100), 0);
+    registry_set_parent(inner, &f->run->node);
+    registry_fork(f->registry, 200, 201);
+    assert_int_equal(inner->node.processes, 2);
+    assert_int_equal(f->run->node.processes, 3);
 }
 
 /* ---- many ---- */
@@ -396,6 +472,8 @@ int main(void)
         T(test_adopted_processes_are_a_tree),
         T(test_tagged_process_is_placed_by_its_tag),
         T(test_steps),
+        T(test_nodes_of_steps),
+        T(test_processes_of_a_late_parent),
         T(test_many_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

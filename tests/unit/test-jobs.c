@@ -13,7 +13,7 @@ static void test_children_belong_by_their_parent(void **state)
     assert_ptr_equal(place(f->registry, 101, 100, 51), f->run);
     assert_ptr_equal(place(f->registry, 102, 101, 52), f->run);
     assert_null(place(f->registry, 103, 1, 53));
-    assert_int_equal(f->run->processes, 3);
+    assert_int_equal(f->run->node.processes, 3);
     assert_int_equal(f->run->members, 3);
     assert_int_equal(registry_find(f->registry, 102)->ppid, 101);
     assert_int_equal(registry_find(f->registry, 100)->ppid, 1);
@@ -28,7 +28,7 @@ static void test_an_orphan_stays_a_member(void **state)
     place(f->registry, 101, 100, 51);
     registry_remove(f->registry, 100);
     assert_ptr_equal(place(f->registry, 101, 1, 51), f->run);
-    assert_int_equal(f->run->processes, 2);
+    assert_int_equal(f->run->node.processes, 2);
     assert_int_equal(f->run->members, 1);
     /* its forking parent is still known */
     assert_int_equal(registry_find(f->registry, 101)->ppid, 100);
@@ -79,7 +79,7 @@ static void test_events_come_before_readings(void **state)
     registry_fork(f->registry, 7, 8); /* others fork too */
     registry_exit(f->registry, 101, 0);
     registry_exit(f->registry, 8, 0);
-    assert_int_equal(f->run->processes, 3);
+    assert_int_equal(f->run->node.processes, 3);
     assert_true(registry_find(f->registry, 101)->has_ended);
     assert_ptr_equal(place(f->registry, 102, 1, 60), f->run); /* a double fork */
     assert_null(registry_find(f->registry, 8));
@@ -108,10 +108,10 @@ static void test_a_late_event_is_not_counted_twice(void **state)
     place(f->registry, 100, 1, 50);
     place(f->registry, 101, 100, 51);     /* found by a scan */
     registry_fork(f->registry, 100, 101); /* a late event */
-    assert_int_equal(f->run->processes, 2);
+    assert_int_equal(f->run->node.processes, 2);
     registry_exit(f->registry, 101, 0);
     registry_fork(f->registry, 100, 101); /* the pid again: another process */
-    assert_int_equal(f->run->processes, 3);
+    assert_int_equal(f->run->node.processes, 3);
     assert_int_equal(f->run->members, 2);
 }
 
@@ -125,12 +125,12 @@ static void test_late_fork_of_registered_process(void **state)
     place(f->registry, 100, 50, 70);
     registry_fork(f->registry, 50, 100); /* how it was born, by a member of another run */
     assert_ptr_equal(run_of(f, 100), f->run);
-    assert_int_equal(f->run->processes, 1);
+    assert_int_equal(f->run->node.processes, 1);
     assert_int_equal(registry_find(f->registry, 100)->ppid, 50);
     registry_fork(f->registry, 50, 100); /* its exit was missed: this is another process */
     assert_ptr_equal(run_of(f, 100), outer);
     assert_int_equal(f->run->members, 0);
-    assert_int_equal(outer->processes, 2);
+    assert_int_equal(outer->node.processes, 2);
 }
 
 static void test_fork_event_reuses_pid(void **state)
@@ -143,7 +143,7 @@ static void test_fork_event_reuses_pid(void **state)
     registry_fork(f->registry, 7, 101); /* its parent is no member */
     assert_null(registry_find(f->registry, 101));
     assert_null(place(f->registry, 101, 7, 60));
-    assert_int_equal(f->run->processes, 2);
+    assert_int_equal(f->run->node.processes, 2);
     assert_int_equal(f->run->members, 1);
 }
 
@@ -215,7 +215,7 @@ static void test_gone_members_are_dropped(void **state)
     registry_drop_gone(f->registry);
     assert_int_equal(registry_count(f->registry), 1);
     assert_int_equal(f->run->members, 1);
-    assert_int_equal(f->run->processes, 3);
+    assert_int_equal(f->run->node.processes, 3);
 }
 
 int main(void)

@@ -70,7 +70,7 @@ static void tag_all(void)
 
     while ((member = registry_next(registry, member)))
         if (!member->has_ended)
-            member->tag = member->run->tag;
+            member->tag = member->run->node.tag;
 }
 
 static int look(const struct seen *seen, size_t count)
@@ -110,7 +110,7 @@ static void report_fork(int parent, int child)
     event.ppid = ROOT + parent;
     event.start_ticks = (uint64_t)(100 + child);
     struct member *member = registry_find(registry, ROOT + child);
-    member->tag = run->tag;
+    member->tag = run->node.tag;
     assert_int_equal(kernel_account_add_event(&account, member, &event), 0);
 }
 
@@ -276,7 +276,7 @@ static void test_parent_that_is_found_late(void **state _unused_)
     report_fork(10, 11);
     report_fork(10, 12);
     assert_true(registry_find(registry, ROOT + 11)->is_covered);
-    assert_int_equal(kernel_account_set_parent(&account, inner, run), 0);
+    assert_int_equal(kernel_account_set_parent(&account, inner, &run->node), 0);
     assert_ptr_equal(inner->parent, run);
     assert_true(inner->awaits_parent_cover);
     report_exit(11, 300);
@@ -291,8 +291,9 @@ static void test_parent_that_is_found_late(void **state _unused_)
     const struct run_usage *usage = sampler_usage(collector_sampler(collector), &run->node);
     assert_int_equal(usage->accounted.total_ns / NS_PER_MSEC, 755);
     assert_true(usage->cpu_is_incomplete);
-    assert_int_equal(
-        sampler_usage(collector_sampler(collector), &inner->node)->accounted.total_ns / NS_PER_MSEC, 750);
+    assert_int_equal(sampler_usage(collector_sampler(collector), &inner->node)->accounted.total_ns /
+                         NS_PER_MSEC,
+                     750);
 }
 
 static void test_parent_that_is_covered_when_found(void **state _unused_)
@@ -307,7 +308,7 @@ static void test_parent_that_is_covered_when_found(void **state _unused_)
     kernel_account_begin(&account);
     assert_int_equal(LOOK({0, -1, 5, 0}), 0);
     assert_int_equal(LOOK({0, -1, 5, 0}), 1);
-    assert_int_equal(kernel_account_set_parent(&account, inner, run), 0);
+    assert_int_equal(kernel_account_set_parent(&account, inner, &run->node), 0);
     assert_false(inner->awaits_parent_cover);
     report_exit(10, 50);
     report_exit(0, 6);

@@ -11,11 +11,11 @@
 #define SELF 10 /* sonde's own pid */
 
 static struct ledger *ledger;
-static struct run run = {.node.run = &run, .run_id = "r", .job_id = "j", .processes = 1};
+static struct run run = {.node.run = &run, .run_id = "r", .job_id = "j", .node.processes = 1};
 
 static int set_up(void **state _unused_)
 {
-    run.processes = 1;
+    run.node.processes = 1;
     return ledger_new(SELF, &ledger);
 }
 
@@ -36,7 +36,7 @@ struct seen {
 /* One tick at which these processes were read. */
 static void tick(const struct seen *processes, size_t count)
 {
-    ledger_begin(ledger);
+    ledger_begin(ledger, NULL);
     for (size_t i = 0; i < count; i++) {
         const struct seen *p = &processes[i];
         struct process_reading reading = {
@@ -157,7 +157,7 @@ static void test_a_parent_that_ignores_sigchld_is_enough(void **state _unused_)
 {
     TICK({.pid = 100, .ppid = SELF, .own_ms = 10, .ignores_sigchld = true});
     assert_false(is_incomplete()); /* it has no children */
-    run.processes = 2;
+    run.node.processes = 2;
     TICK({.pid = 100, .ppid = SELF, .own_ms = 10, .ignores_sigchld = true});
     assert_true(is_incomplete());
 }
@@ -228,7 +228,7 @@ static void test_reaped_without_ever_being_read(void **state _unused_)
 static void test_a_reused_pid_does_not_mix(void **state _unused_)
 {
     TICK({100, SELF, 10, 0}, {101, 100, 700, 0});
-    ledger_begin(ledger);
+    ledger_begin(ledger, NULL);
     struct process_reading other = {
         .pid = 101, .ppid = 100, .start_ticks = 5000, .cpu_ns = 5 * (int64_t)MS};
     struct process_reading parent = {
@@ -265,7 +265,7 @@ static void test_memory(void **state _unused_)
 
 static void test_unknown_values_add_nothing(void **state _unused_)
 {
-    ledger_begin(ledger);
+    ledger_begin(ledger, NULL);
     struct process_reading reading = {.pid = 100,
                                       .ppid = SELF,
                                       .start_ticks = 1,
@@ -284,20 +284,22 @@ static void test_unknown_values_add_nothing(void **state _unused_)
 
 /* ---- runs within runs ---- */
 
-static struct run outer = {.node.run = &outer, .run_id = "o", .job_id = "outer", .processes = 1};
+static struct run outer = {
+    .node.run = &outer, .run_id = "o", .job_id = "outer", .node.processes = 1};
 static struct run inner = {.node.run = &inner,
                            .run_id = "i",
                            .job_id = "inner",
-                           .processes = 1,
+                           .node.processes = 1,
                            .parent = &outer,
                            .node.outer = &outer.node};
 static struct run core = {.node.run = &core,
                           .run_id = "c",
                           .job_id = "core",
-                          .processes = 1,
+                          .node.processes = 1,
                           .parent = &inner,
                           .node.outer = &inner.node};
-static struct run other = {.node.run = &other, .run_id = "x", .job_id = "other", .processes = 1};
+static struct run other = {
+    .node.run = &other, .run_id = "x", .job_id = "other", .node.processes = 1};
 
 static uint64_t ms_of(const struct run *of)
 {
@@ -548,7 +550,7 @@ static void test_a_zombie_that_was_counted_is_a_sample(void **state _unused_)
     born(20);
     TICK({20, SELF, 10, 0, .rss = 5});
     end_of(20, 13);
-    ledger_begin(ledger);
+    ledger_begin(ledger, NULL);
     assert_int_equal(ledger_observe_ended(ledger, &run.node), 0);
     ledger_end(ledger);
     const struct run_usage *usage = ledger_find(ledger, &run.node);
@@ -565,7 +567,7 @@ static void test_a_zombie_that_was_counted_is_a_sample(void **state _unused_)
 /* They are not waited for, but their exits are reported. */
 static void test_ignored_children_are_exact_if_exits_are_reported(void **state _unused_)
 {
-    run.processes = 3;
+    run.node.processes = 3;
     born(20);
     born(21);
     TICK({20, SELF, 1, 0, .ignores_sigchld = true}, {21, 20, 2, 0});
@@ -651,7 +653,7 @@ static void test_discarded_children_stay_unknown(void **state _unused_)
     const struct process_reading reading = {
         .pid = 20, .ppid = SELF, .start_ticks = 20, .ignores_sigchld = true};
 
-    run.processes = 2;
+    run.node.processes = 2;
     assert_int_equal(ledger_cover(ledger, &run.node, 20, 20, &reading), 0);
     TICK({20, SELF, 1, 0, .ignores_sigchld = true});
     assert_true(ledger_find(ledger, &run.node)->cpu_is_incomplete);
@@ -765,8 +767,8 @@ static void set_parent(struct run *of, struct run *parent)
 
 static void test_late_parent_misses_what_had_ended(void **state _unused_)
 {
-    struct run late = {.node.run = &late, .run_id = "l", .processes = 1},
-               around = {.node.run = &around, .run_id = "a", .processes = 1};
+    struct run late = {.node.run = &late, .run_id = "l", .node.processes = 1},
+               around = {.node.run = &around, .run_id = "a", .node.processes = 1};
 
     born_in(&late, 111);
     born_in(&late, 112);
@@ -791,8 +793,8 @@ static void test_late_parent_misses_what_had_ended(void **state _unused_)
 
 static void test_late_parent_misses_nothing_if_nothing_had_ended(void **state _unused_)
 {
-    struct run late = {.node.run = &late, .run_id = "l", .processes = 1},
-               around = {.node.run = &around, .run_id = "a", .processes = 1};
+    struct run late = {.node.run = &late, .run_id = "l", .node.processes = 1},
+               around = {.node.run = &around, .run_id = "a", .node.processes = 1};
 
     born_in(&late, 111);
     born_in(&late, 112);
@@ -809,8 +811,8 @@ static void test_late_parent_misses_nothing_if_nothing_had_ended(void **state _u
 
 static void test_late_parent_of_an_incomplete_run(void **state _unused_)
 {
-    struct run late = {.node.run = &late, .run_id = "l", .processes = 1},
-               around = {.node.run = &around, .run_id = "a", .processes = 1};
+    struct run late = {.node.run = &late, .run_id = "l", .node.processes = 1},
+               around = {.node.run = &around, .run_id = "a", .node.processes = 1};
 
     born_in(&late, 111);
     ledger_mark_incomplete(ledger);
@@ -823,15 +825,15 @@ static void test_late_parent_of_an_incomplete_run(void **state _unused_)
 /* The run around both had the time of the inner one from the beginning. */
 static void test_late_parent_between_two_runs(void **state _unused_)
 {
-    struct run around = {.node.run = &around, .run_id = "a", .processes = 1};
+    struct run around = {.node.run = &around, .run_id = "a", .node.processes = 1};
     struct run between = {.node.run = &between,
                           .run_id = "b",
-                          .processes = 1,
+                          .node.processes = 1,
                           .parent = &around,
                           .node.outer = &around.node};
     struct run late = {.node.run = &late,
                        .run_id = "l",
-                       .processes = 1,
+                       .node.processes = 1,
                        .parent = &around,
                        .node.outer = &around.node};
 
@@ -851,8 +853,8 @@ static void test_late_parent_between_two_runs(void **state _unused_)
 /* What its process reaps before it is covered is not counted a second time. */
 static void test_late_parent_that_is_covered_later(void **state _unused_)
 {
-    struct run late = {.node.run = &late, .run_id = "l", .processes = 1},
-               around = {.node.run = &around, .run_id = "a", .processes = 1};
+    struct run late = {.node.run = &late, .run_id = "l", .node.processes = 1},
+               around = {.node.run = &around, .run_id = "a", .node.processes = 1};
 
     born_in(&late, 111);
     born_in(&late, 112);

@@ -196,7 +196,7 @@ static void test_ends_from_two_sources(void **state _unused_)
     assert_int_equal(read(born[0], &child, sizeof(child)), sizeof(child));
     lifecycle_feed_drain(world.feed);
     assert_non_null(registry_find(world.registry, child));
-    assert_int_equal(kernel_probe_tag(probe, parent, world.run->tag), 0);
+    assert_int_equal(kernel_probe_tag(probe, parent, world.run->node.tag), 0);
     assert_int_equal(lifecycle_feed_use_kernel(world.feed, probe), 0);
     registry_find(world.registry, parent)->is_covered = true;
 
@@ -357,7 +357,7 @@ static void test_wakes_after_a_drain(void **state _unused_)
             _exit(0);
         }
         assert_int_equal(registry_add(world.registry, world.run, INT_UNKNOWN, pid), 0);
-        assert_int_equal(kernel_probe_tag(probe, pid, world.run->tag), 0);
+        assert_int_equal(kernel_probe_tag(probe, pid, world.run->node.tag), 0);
         registry_find(world.registry, pid)->is_covered = true;
         close(world.gate[1]);
         assert_int_equal(waitpid(pid, &status, 0), pid);

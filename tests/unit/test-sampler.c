@@ -174,7 +174,7 @@ static void test_jobs(void **state _unused_)
 {
     struct run *run = add_run("run-1", "build", NULL);
     registry_add(registry, run, 4, 100);
-    run_begin_sheet(run, 4, 100);
+    registry_begin_sheet(registry, run, 4, 100);
 
     struct process_reading first[] = {process(100, -1, 0, 1), process(7, -1, 0, 5)};
     snapshot_free(take(0, first, 2));
@@ -209,8 +209,8 @@ static void test_each_process_has_its_own_step(void **state _unused_)
     registry_add(registry, run, INT_UNKNOWN, 100);
     registry_add(registry, run, 0, 101);
     registry_add(registry, run, 7, 102);
-    run_begin_sheet(run, 0, 101);
-    run_begin_sheet(run, 7, 102);
+    registry_begin_sheet(registry, run, 0, 101);
+    registry_begin_sheet(registry, run, 7, 102);
     _cleanup_(snapshot_freep) struct snapshot *snapshot = take(0, readings, 3);
     assert_false(int_is_known(snapshot->processes.items[0].sheet_num));
     assert_int_equal(snapshot->processes.items[1].sheet_num, 0);
