@@ -69,7 +69,9 @@ const struct config_key config_keys[] = {
     KEY("profiler.jsonl_max_bytes", jsonl_max_bytes, CONFIG_INT, .needs_restart = true,
         .fallback = "52428800", .min = 1048576,
         .meaning = "size in bytes at which the daemon rotates that file"),
-    KEY("profiler.redact", redact, CONFIG_WORDS, .fallback = "[token, password, secret, key]",
+    KEY("profiler.redact", redact, CONFIG_WORDS,
+        .fallback = "[token, password, secret, key, pass, passwd, passphrase, pwd, auth, "
+                    "authorization, bearer, cookie, credential, credentials, pat]",
         .meaning = "names whose values in command lines are stored and shown as `***`"),
 
     KEY("profiler.retention.full_resolution_hours", retention.full_resolution_hours, CONFIG_REAL,

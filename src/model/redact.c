@@ -111,24 +111,49 @@ static bool part_ends_at(const char *name, size_t length, size_t at)
     return !is_upper(name[at - 1]) || starts_small_part;
 }
 
-static bool has_word(const char *name, size_t length, const char *word)
+static bool part_starts_at(const char *name, size_t length, size_t at)
 {
-    size_t word_length = strlen(word);
+    return at == 0 || is_divider(name[at - 1]) || is_digit(name[at - 1]) ||
+           part_ends_at(name, length, at);
+}
 
-    if (!word_length)
-        return false;
-    for (size_t end = word_length; end <= length; end++)
-        if (equals_in_any_case(name + end - word_length, word, word_length) &&
-            part_ends_at(name, length, end))
+/* Words that ordinary names contain, too: bypass, compat, oauth-url, pass-through, cookie-jar,
+ * credential.helper. */
+static bool is_narrow(const char *word)
+{
+    static const char *const words[] = {"pass",   "pwd",    "auth",       "pat",
+                                        "cookie", "bearer", "credential", "credentials"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (strlen(word) == strlen(words[i]) && equals_in_any_case(word, words[i], strlen(word)))
             return true;
     return false;
 }
 
+/* Returns whether name[start..end] is the last part of the name; numbers after it do not count. */
+static bool is_last_part(const char *name, size_t length, size_t start, size_t end)
+{
+    if (!part_starts_at(name, length, start))
+        return false;
+    while (end < length && (is_digit(name[end]) || is_divider(name[end])))
+        end++;
+    return end == length;
+}
+
 static bool name_matches(const char *name, size_t length, const struct text_list *words)
 {
-    for (size_t i = 0; i < words->count; i++)
-        if (has_word(name, length, words->items[i]))
-            return true;
+    for (size_t end = 1; end <= length; end++) {
+        if (!part_ends_at(name, length, end))
+            continue;
+        for (size_t i = 0; i < words->count; i++) {
+            const char *word = words->items[i];
+            size_t word_length = strlen(word), start = end - word_length;
+            if (word_length && word_length <= end &&
+                equals_in_any_case(name + start, word, word_length) &&
+                (!is_narrow(word) || is_last_part(name, length, start, end)))
+                return true;
+        }
+    }
     return false;
 }
 
@@ -139,6 +164,7 @@ struct value_place {
     const char *stops;  /* characters that end it, in addition to a blank, outside of quotes */
     char enclosing;     /* the quote that encloses name and value together, or NUL */
     bool may_be_a_list; /* JSON: a list or an object is one value */
+    bool is_in_url;
 };
 
 static size_t find_plain_end(const char *text, size_t at, const struct value_place *place)
@@ -223,6 +249,21 @@ static struct span find_extent(const char *text, size_t at, const struct value_p
     return (struct span){inside, closing};
 }
 
+/* Extends a value that is a list of cookies: `a=b; c=d`. */
+static size_t skip_cookies(const char *text, struct span value, const struct value_place *place)
+{
+    size_t start = value.start, end = value.end;
+
+    while (end > start && text[end - 1] == ';' && memchr(text + start, '=', end - start)) {
+        size_t next = skip_blanks(text, end), next_end = find_plain_end(text, next, place);
+        if (next == end || !memchr(text + next, '=', next_end - next))
+            break;
+        start = next;
+        end = next_end;
+    }
+    return end;
+}
+
 /* ---- separators between a name and its value ---- */
 
 struct name {
@@ -243,6 +284,35 @@ static char find_word_quote(const struct scan *scan, size_t at)
         if (is_quote(scan->text[i - 1]))
             return scan->text[i - 1];
     return start == scan->floor ? scan->enclosing : '\0';
+}
+
+/* Returns the position after the scheme of credentials, as in `Authorization: Bearer V`, and after
+ * the blanks that follow it; `at` if there is no scheme, or nothing after it. */
+static size_t skip_scheme(const char *text, size_t at)
+{
+    static const char *const schemes[] = {"Bearer", "Basic",     "Token",
+                                          "Digest", "Negotiate", "NTLM"};
+    size_t length = strcspn(text + at, BLANKS), value = skip_blanks(text, at + length);
+
+    if (value == at + length || !text[value] || text[value] == '-')
+        return at;
+    for (size_t i = 0; i < ARRAY_SIZE(schemes); i++)
+        if (strlen(schemes[i]) == length && equals_in_any_case(text + at, schemes[i], length))
+            return value;
+    return at;
+}
+
+/* A shell's variable. Elsewhere, as in a connection string, PWD is a password. */
+static bool is_working_directory(const struct scan *scan, const struct name *name)
+{
+    return name->end - name->start == 3 && strncmp(scan->text + name->start, "PWD", 3) == 0 &&
+           (!name->before || is_blank(name->before));
+}
+
+/* `Bearer V` needs no name before it. */
+static bool is_bearer(const struct scan *scan, const struct name *name)
+{
+    return name->end - name->start == 6 && strncmp(scan->text + name->start, "Bearer", 6) == 0;
 }
 
 /* Finds the start and the context of the value of a name. */
@@ -267,16 +337,18 @@ static bool find_start(const struct scan *scan, const struct name *name,
         /* Without a blank before the separator, `password= x` is an empty value followed by another
          * word. */
         *ret = is_apart || is_quoted_name ? skip_blanks(text, at) : at;
+        if (text[name->start] != '-') /* --auth=basic is the name of a scheme only */
+            *ret = skip_scheme(text, *ret);
     } else if (text[separator] == ':') {
         /* Excludes URLs, tests/test_key.py::test_a, and paths and images such as /run/key:ro. */
         if (text[separator + 1] == ':' || strncmp(text + separator, "://", 3) == 0 ||
             name->before == '/')
             return false;
-        *ret = skip_blanks(text, separator + 1);
+        *ret = skip_scheme(text, skip_blanks(text, separator + 1));
     } else {
         *ret = separator;
-        return is_apart && text[name->start] == '-' && text[separator] != '-' &&
-               name->before != '/';
+        return is_apart && (text[name->start] == '-' || is_bearer(scan, name)) &&
+               text[separator] != '-' && name->before != '/';
     }
 
     ret_place->may_be_a_list = is_quoted_name;
@@ -284,7 +356,8 @@ static bool find_start(const struct scan *scan, const struct name *name,
         ret_place->stops = ",}]";
     /* In sqlserver://host;password=V&W the value is V&W. */
     bool is_in_authority = *ret <= scan->authority_end;
-    if (is_in_authority || is_in(name->before, "?&#")) {
+    ret_place->is_in_url = is_in_authority || is_in(name->before, "?&#");
+    if (ret_place->is_in_url) {
         ret_place->stops = is_in_authority ? "" : "&#";
         ret_place->enclosing = find_word_quote(scan, name->start);
     }
@@ -301,6 +374,8 @@ static bool find_value(struct scan *scan, const struct name *name, struct span *
     *ret = find_extent(scan->text, at, &place);
     if (ret->end == ret->start)
         return false;
+    if (!place.is_in_url)
+        ret->end = skip_cookies(scan->text, *ret, &place);
     scan->enclosing = place.enclosing;
     return true;
 }
@@ -368,7 +443,7 @@ static bool read_name(struct scan *scan, struct span *ret)
         scan->at++;
     name.end = scan->at;
     return name_matches(scan->text + name.start, name.end - name.start, scan->words) &&
-           find_value(scan, &name, ret);
+           !is_working_directory(scan, &name) && find_value(scan, &name, ret);
 }
 
 /* Finds the next secret of a name or a URL, redacted or not, and moves the scan after it, so that

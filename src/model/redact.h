@@ -3,7 +3,9 @@
  * The name before a value identifies a secret. A name matches if one of its parts ends in one of
  * the configured words, in any case. Parts end at - _ . a digit and the capitals of camelCase:
  * `api-key`, `API_KEY`, `apikey`, `accessToken`, `password2` match, but `keyboard` and `max_tokens`
- * do not. The value follows the name:
+ * do not. The words pass, pwd, auth, pat, bearer, cookie, credential and credentials must be the
+ * whole last part: `DB_PASS` and `http.cookie` match, but `bypass`, `compat`, `pass-through` and
+ * `auth-type` do not, nor does the variable PWD. The value follows the name:
  *
  *   --password=V  PASSWORD=V  -Dsecret=V  password = V       up to the next blank
  *   --password V  -password V                                unless V starts with -
@@ -11,6 +13,8 @@
  *   password='V W'                                           in quotes up to the closing one
  *   ?token=V&x=1                                             in a query up to the next parameter
  *   https://user:V@host                                      for any configured words
+ *   Authorization: Bearer V   Bearer V   AUTH=Basic V        after the scheme
+ *   Cookie: a=V; b=V                                         all cookies
  *
  * A command line is its arguments joined with blanks. A value that contains a blank, without
  * quotes, looks like two arguments, and only the first is redacted. If the end of a value is

@@ -82,9 +82,9 @@ static void test_defaults(void **state)
     assert_null(config->storage_path);
     assert_null(config->jsonl_path);
     assert_int_equal(config->jsonl_max_bytes, 52428800);
-    assert_int_equal(config->redact.count, 4);
+    assert_int_equal(config->redact.count, 15);
     assert_string_equal(config->redact.items[0], "token");
-    assert_string_equal(config->redact.items[3], "key");
+    assert_string_equal(config->redact.items[14], "pat");
     assert_null(config->file);
 }
 

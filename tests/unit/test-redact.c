@@ -13,7 +13,10 @@
 #include "model/redact.h"
 #include "model/snapshot.h"
 
-static const char *default_items[] = {"token", "password", "secret", "key"};
+static const char *default_items[] = {
+    "token", "password",      "secret", "key",    "pass",       "passwd",      "passphrase", "pwd",
+    "auth",  "authorization", "bearer", "cookie", "credential", "credentials", "pat",
+};
 static const struct text_list default_words = {default_items, ARRAY_SIZE(default_items)};
 
 struct pair {
@@ -66,6 +69,76 @@ static void test_names(void **state _unused_)
         {"--keyfile x1", NULL},
         {"secretary=x1", NULL},
         {"keyé=x1", NULL},
+    };
+
+    check_all(pairs, ARRAY_SIZE(pairs), &default_words);
+}
+
+/* Words that ordinary names contain, too. */
+static void test_narrow_words(void **state _unused_)
+{
+    static const struct pair pairs[] = {
+        {"--pass x1", "--pass ***"},
+        {"DB_PASS=x1", "DB_PASS=***"},
+        {"dbPass=x1", "dbPass=***"},
+        {"pass2=x1", "pass2=***"},
+        {"SMTP_PASS_1=x1", "SMTP_PASS_1=***"},
+        {"--passwd=x1", "--passwd=***"},
+        {"gpg --passphrase x1 -c", "gpg --passphrase *** -c"},
+        {"SA_PWD=x1", "SA_PWD=***"},
+        {"Driver=x;UID=sa;PWD=x1", "Driver=x;UID=sa;PWD=***"},
+        {"\"PWD=x1\"", "\"PWD=***\""},
+        {"--http-auth=x1", "--http-auth=***"},
+        {"npm.config._auth=x1", "npm.config._auth=***"},
+        {"GITHUB_PAT=ghp_1 git push", "GITHUB_PAT=*** git push"},
+        {"--pat ghp_1", "--pat ***"},
+        {"curl --oauth2-bearer x1 h", "curl --oauth2-bearer *** h"},
+        {"--cookie=a", "--cookie=***"},
+        {"SESSION_COOKIE=a", "SESSION_COOKIE=***"},
+        {"--credential x1", "--credential ***"},
+        {"userCredentials=x1", "userCredentials=***"},
+        {"openssl rsa -passin pass:x1", "openssl rsa -passin pass:***"},
+        /* not secrets */
+        {"--path /usr --pattern=x --author=me --patch=1", NULL},
+        {"--pass-through=x --pass-manager new --passes=3 --password-less", NULL},
+        {"--bypass=x --compass=x --compat=11 --oauth-url=x", NULL},
+        {"--auth-type basic --author x --authenticationDatabase=admin", NULL},
+        {"git -c credential.helper=store fetch", NULL},
+        {"curl --cookie-jar jar --cookiejar=jar", NULL},
+        {"env PWD=/home/me OLDPWD=/ make", NULL},
+        {"PWD=/home/me make", NULL},
+        {"clang -fpass-plugin=x.so -Rpass=inline -patch x", NULL},
+        {"PATH=/bin PATTERN=x PASSES=2 FORMAT=x", NULL},
+        {"fix the auth cookie pat bearer parser", NULL},
+        {"./auth server", NULL},
+    };
+
+    check_all(pairs, ARRAY_SIZE(pairs), &default_words);
+}
+
+/* A command line has lost the quotes of the header, so its value has several words. */
+static void test_headers(void **state _unused_)
+{
+    static const struct pair pairs[] = {
+        {"curl -H Authorization: Bearer abc https://x",
+         "curl -H Authorization: Bearer *** https://x"},
+        {"curl -H authorization: basic YTpi https://x",
+         "curl -H authorization: basic *** https://x"},
+        {"curl -H Authorization:Token abc x", "curl -H Authorization:Token *** x"},
+        {"curl -H Authorization: abc https://x", "curl -H Authorization: *** https://x"},
+        {"curl -H 'Authorization: Bearer abc' x", "curl -H 'Authorization: Bearer ***' x"},
+        {"curl -H Proxy-Authorization: Basic abc x", "curl -H Proxy-Authorization: Basic *** x"},
+        {"{\"Authorization\": \"Bearer abc\", \"x\": 1}", "{\"Authorization\": \"***\", \"x\": 1}"},
+        {"x Authorization: Bearer", "x Authorization: ***"},
+        {"x Authorization: Bearer -x", "x Authorization: *** -x"},
+        {"x --header=X-Any: Bearer abc y", "x --header=X-Any: Bearer *** y"},
+        {"AUTHORIZATION=Bearer abc curl", "AUTHORIZATION=Bearer *** curl"},
+        {"--auth=basic http://host", "--auth=*** http://host"},
+        {"curl -H Cookie: a=b; c=d https://x", "curl -H Cookie: *** https://x"},
+        {"curl -H 'Cookie: a=b; c=d' https://x", "curl -H 'Cookie: ***' https://x"},
+        {"curl --cookie a=b; c=d; e=f https://x?y=z", "curl --cookie *** https://x?y=z"},
+        {"-H Set-Cookie: id=a; HttpOnly x=y", "-H Set-Cookie: *** HttpOnly x=y"},
+        {"TOKEN=a; FOO=b make", "TOKEN=*** FOO=b make"},
     };
 
     check_all(pairs, ARRAY_SIZE(pairs), &default_words);
@@ -280,6 +353,14 @@ static void test_random_texts(void **state _unused_)
         "\"key\": ",
         "?key=",
         "&token=",
+        "Bearer",
+        "Basic ",
+        "Authorization: ",
+        "cookie",
+        "auth",
+        "PWD",
+        "a=b; ",
+        "pass",
         "\xF0\x9F\x94\x91",
     };
 
@@ -311,6 +392,10 @@ static void test_no_secret_is_left(void **state _unused_)
         "{\"password\": \"%s\"}",
         "{'accessToken':'%s'}",
         "X-Api-Key: %s",
+        "Authorization: Bearer %s",
+        "Cookie: %s",
+        "GITHUB_PAT=%s",
+        "--db-pass %s",
         "--secret='%s'",
         "--secret \"%s\"",
         "https://user:%s@host/",
@@ -410,6 +495,8 @@ static void test_argument(void **state _unused_)
         {"hunter2 x", "--key=a", "--key=***"},
         {"--key=a", "db", "db"},
         {"--token", "--verbose", "--verbose"},
+        {"-H", "Authorization: Bearer abc", "Authorization: Bearer ***"},
+        {"--cookie", "a=b; c=d", "***"},
     };
     _cleanup_(arena_done) struct arena arena = {0};
 
@@ -426,6 +513,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_narrow_words),
+        cmocka_unit_test(test_headers),
         cmocka_unit_test(test_options_and_variables),
         cmocka_unit_test(test_colons_and_json),
         cmocka_unit_test(test_quotes),
