@@ -405,10 +405,10 @@ static const struct command_option options[] = {
              "for waiting once. Ctrl-C stops waiting without starting CMD (130). See "
              "sonde-admit(1)."},
     {"exact", 'x', NULL, "Start CMD only once the kernel collector is loaded.",
-     .more = "This takes up to a tenth of a second. From the first process on, the kernel then "
+     .more = "This takes about 30 ms of CPU time. From the first process on, the kernel then "
              "reports each spawn, exec and exit, and each signal with its sender. Exits contain "
              "the CPU time and the peak memory of the process. Without --exact, sonde loads the "
-             "collector after CMD has run for 100 ms. Until then, the process connector reports "
+             "collector after CMD has run for 40 ms. Until then, the process connector reports "
              "spawns and exits, and wait4(2) reports CPU time. If the collector cannot be loaded, "
              "sonde prints the reason and does not start CMD (125). See THE KERNEL COLLECTOR."},
     {"syscalls", 0, NULL, "Count every system call, its time and its errors.",

@@ -1,4 +1,4 @@
-/* Opens the kernel probe in a thread, because that takes a tenth of a second of CPU time. The
+/* Opens the kernel probe in a thread, because that takes about 30 ms of CPU time. The
  * thread starts after a delay, so that short commands do not have this cost. */
 #pragma once
 
@@ -8,11 +8,17 @@
 
 struct kernel_loader;
 
+enum kernel_wish {
+    KERNEL_UNWANTED,
+    KERNEL_UNDECIDED, /* ask again after another delay */
+    KERNEL_WANTED,
+};
+
 struct kernel_loader_options {
     struct kernel_probe_options probe;
     uint64_t delay_ms;
-    /* Called after the delay: returns whether the probe is still wanted. */
-    bool (*is_wanted)(void *context);
+    /* Called after the delay: returns whether the probe is wanted now. */
+    enum kernel_wish (*wish)(void *context);
     /* Called in the loop. The receiver owns the probe; NULL: it could not be opened, with the
      * reason. */
     void (*on_loaded)(void *context, struct kernel_probe *kernel,

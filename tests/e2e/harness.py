@@ -42,7 +42,8 @@ HELPERS = os.path.abspath(os.environ.get("HELPERS", "build/tests/e2e"))
 # `sonde run` loads neither the kernel collector nor a GPU driver earlier (KERNEL_AFTER_MS and
 # GPUS_AFTER_MS in src/run/job-run.c). The loop counts whole milliseconds of a coarse clock, so it
 # may start up to 2 ms early.
-LOAD_DELAY_SECONDS = 0.1 - 0.002
+KERNEL_DELAY_SECONDS = 0.04 - 0.002
+GPU_DELAY_SECONDS = 0.1 - 0.002
 
 SANITIZER_REPORT = re.compile(rb"(Address|Leak|Thread)Sanitizer|runtime error:|UndefinedBehavior")
 

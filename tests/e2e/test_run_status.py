@@ -236,7 +236,7 @@ class Streams(harness.TestCase):
 
 class Summary(harness.TestCase):
     def test_every_field_with_its_type(self):
-        # The kernel collector takes over when a command runs for more than 100 ms; on a busy
+        # The kernel collector takes over when a command runs for more than 40 ms; on a busy
         # machine that is any command.
         self.write("config/sonde/sonde.yaml", "profiler:\n  collector: procfs\n")
         before = time.time()

@@ -16,8 +16,8 @@ static struct world {
     uv_loop_t loop;
     uv_timer_t before, after; /* due before the loader, and after it */
     struct kernel_loader *loader;
-    bool is_wanted;
-    unsigned asked;        /* calls of is_wanted() */
+    enum kernel_wish wish;
+    unsigned asked;        /* calls of wish() */
     unsigned asked_before; /* the same when `before` was due */
     unsigned loaded;
     unsigned loaded_before;
@@ -35,10 +35,10 @@ static void on_after(uv_timer_t *timer _unused_)
     world.is_after = true;
 }
 
-static bool is_wanted(void *context _unused_)
+static enum kernel_wish wish(void *context _unused_)
 {
     world.asked++;
-    return world.is_wanted;
+    return world.wish;
 }
 
 static void on_loaded(void *context _unused_, struct kernel_probe *kernel,
@@ -52,11 +52,11 @@ static int set_up(void **state _unused_)
 {
     const struct kernel_loader_options options = {.probe = {.proc_root = PROC_ROOT},
                                                   .delay_ms = DELAY_MS,
-                                                  .is_wanted = is_wanted,
+                                                  .wish = wish,
                                                   .on_loaded = on_loaded};
 
     /* An invalid value, in case `before` is never called. */
-    world = (struct world){.is_wanted = true, .asked_before = 99, .loaded_before = 99};
+    world = (struct world){.wish = KERNEL_WANTED, .asked_before = 99, .loaded_before = 99};
     assert_int_equal(uv_loop_init(&world.loop), 0);
     uv_timer_init(&world.loop, &world.before);
     uv_timer_init(&world.loop, &world.after);
@@ -96,10 +96,23 @@ static void test_after_its_delay(void **state _unused_)
 
 static void test_not_if_unwanted(void **state _unused_)
 {
-    world.is_wanted = false;
+    world.wish = KERNEL_UNWANTED;
     await_after();
     uv_run(&world.loop, UV_RUN_NOWAIT);
     assert_int_equal(world.loaded, 0);
+}
+
+static void test_when_decided(void **state _unused_)
+{
+    world.wish = KERNEL_UNDECIDED;
+    await_after();
+    while (world.asked < 3)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    assert_int_equal(world.loaded, 0);
+    world.wish = KERNEL_WANTED;
+    while (!world.loaded)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    assert_int_equal(world.asked, 4);
 }
 
 /* A command that has ended by then costs nothing. */
@@ -117,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_after_its_delay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_if_unwanted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_when_decided, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_closed_before_its_delay, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

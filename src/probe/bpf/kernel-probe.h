@@ -5,7 +5,7 @@
  * namespace. It consists of parts; if a kernel rejects some of them, the others work, and
  * kernel_probe_missing_parts() names the missing ones. It never stops or changes a process.
  *
- * Opening takes up to 0.1 s of CPU time and may run in a separate thread. Afterwards only one
+ * Opening takes about 30 ms of CPU time and may run in a separate thread. Afterwards only one
  * thread may use the probe. */
 #pragma once
 
