@@ -153,7 +153,7 @@ static void copy_commands(struct process_event_list *seen,
 void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_derived,
                            struct arena *arena, struct job *job)
 {
-    struct process_event_list chain = {0};
+    struct process_event_list chain = {0}, on_the_way = {0};
     char cause[CAUSE_MAX_BYTES + 1];
 
     if (job->outcome != OUTCOME_FAILURE) {
@@ -162,7 +162,7 @@ void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_deriv
     }
     engine_settle(daemon->engine, run);
     engine_find_failure_chain(daemon->engine, run, 0, job->exit_code, job->signal_num, arena,
-                              &chain);
+                              &chain, &on_the_way);
     bool is_from_parent = is_worse(&chain, &job->chain);
     if (!is_from_parent) {
         copy_commands(&chain, &job->chain);
@@ -170,9 +170,9 @@ void run_lifecycle_explain(struct daemon *daemon, struct run *run, bool is_deriv
     }
     if (is_from_parent || !chain.count)
         return;
-    if (job->cause && !(is_derived && explains_more(&chain)))
+    if (job->cause && !(is_derived && (explains_more(&chain) || on_the_way.count)))
         return;
-    cause_format(&chain, cause);
+    cause_format(&chain, &on_the_way, cause);
     const char *copy = arena_strdup(arena, cause);
     if (copy)
         job->cause = copy;

@@ -266,10 +266,11 @@ const struct run_usage *engine_usage(const struct engine *engine, const struct r
 
 int engine_find_failure_chain(const struct engine *engine, const struct run *run, pid_t pid,
                               int64_t exit_code, int64_t signal_num, struct arena *arena,
-                              struct process_event_list *ret)
+                              struct process_event_list *ret_chain,
+                              struct process_event_list *ret_on_the_way)
 {
     return failure_chains_find(&engine->builder.failures, run->run_id, pid, exit_code, signal_num,
-                               arena, ret);
+                               arena, ret_chain, ret_on_the_way);
 }
 
 int engine_syscalls(const struct engine *engine, const struct run *run, struct arena *arena,

@@ -176,7 +176,8 @@ int engine_syscalls(const struct engine *engine, const struct run *run, struct a
  * were passed to on_tick so far. */
 int engine_find_failure_chain(const struct engine *engine, const struct run *run, pid_t pid,
                               int64_t exit_code, int64_t signal_num, struct arena *arena,
-                              struct process_event_list *ret);
+                              struct process_event_list *ret_chain,
+                              struct process_event_list *ret_on_the_way);
 
 /* ---- state ---- */
 

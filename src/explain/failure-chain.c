@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/macros.h"
 #include "base/uuid.h"
+#include "explain/failure-reason.h"
 #include "explain/program-kind.h"
 #include "model/record-copy.h"
 #include "model/redact.h"
@@ -21,19 +22,17 @@
 /* How many of them are kept when the process starts another child: it has handled these failures,
  * unless it ends with the status of one of them. */
 #define FAILED_EARLIER_MAX 4
-/* A process that passes a failure on ends within this time, even on a busy machine. */
-#define AT_ONCE_SECONDS 2.0
 /* The end of a reaped child may have a slightly later timestamp than that of its parent: the kernel
  * reports it when the parent runs already. */
 #define STAMP_SLACK_SECONDS 0.0005
-/* Equal statuses below this may be a coincidence: most failures have 1. */
-#define SPECIFIC_STATUS 2
 
 /* The failure of a process and its reason. Reference-counted. */
 struct failure {
     unsigned uses;
     struct failure *below; /* the failed child that led to this one; NULL: it was the first */
+    bool is_proven;        /* the child did lead to it; otherwise it failed on the way */
     uint64_t order;
+    uint64_t number; /* counts the failed children of its parent */
     bool is_past; /* it was a first process of its run, and another first process started since */
     struct process_event event;
     char *late_details;    /* of an OOM kill that was reported after the end; NULL: none */
@@ -55,6 +54,8 @@ struct living {
     double child_ended;                 /* time when its last child ended; unknown: none */
     struct failure *failed[FAILED_MAX]; /* its failed children, in the order of their ends */
     size_t failed_count;
+    uint64_t failures;   /* number of its failed children, also of those that are not kept */
+    bool keeps_going;    /* it or a process above it is a make with -k */
     size_t children;     /* number of children whose end is not reported yet */
     struct failure *end; /* its own end, reported before those of its children; NULL: it lives */
 };
@@ -96,10 +97,8 @@ static const char *append_text(const char *text, char **at)
     return place;
 }
 
-/* Copies the event and its texts, except a list of system calls; takes a reference to `below`.
- * Returns NULL if out of memory. */
-static struct failure *failure_new(const struct process_event *event, struct failure *below,
-                                   uint64_t order)
+/* Copies the event and its texts, except a list of system calls. Returns NULL if out of memory. */
+static struct failure *failure_new(const struct process_event *event, uint64_t order)
 {
     const char *details = event->details_are_calls ? NULL : event->details;
     const char *const texts[] = {event->command, event->sender_command, details, event->job_id,
@@ -111,8 +110,7 @@ static struct failure *failure_new(const struct process_event *event, struct fai
     struct failure *failure = malloc(size);
     if (!failure)
         return NULL;
-    *failure =
-        (struct failure){.uses = 1, .below = failure_ref(below), .order = order, .event = *event};
+    *failure = (struct failure){.uses = 1, .order = order, .event = *event};
     char *at = failure->texts;
     failure->event.command = append_text(event->command, &at);
     failure->event.sender_command = append_text(event->sender_command, &at);
@@ -267,7 +265,7 @@ static void record_child_start(struct living *parent, uint64_t order)
 {
     parent->child_started = order;
     while (parent->failed_count > FAILED_EARLIER_MAX)
-        remove_failed(parent, 0);
+        remove_failed(parent, 1); /* make -k and xargs end because of the first */
 }
 
 /* A run with a new first process (a retry, or the next step) has handled the failures of earlier
@@ -294,6 +292,7 @@ static int handle_spawn(struct failure_chains *chains, const struct process_even
     living->is_first = !parent || strcmp(parent->run_id, event->run_id) != 0;
     living->child_ended = REAL_UNKNOWN;
     strncpy(living->run_id, event->run_id, sizeof(living->run_id) - 1);
+    living->keeps_going = parent && parent->keeps_going;
     const char *command = event->command ? event->command : parent ? parent->command : NULL;
     int r = chains->living.count < LIVING_MAX ? set_command(living, command) : -ENOMEM;
     if (r == 0)
@@ -311,11 +310,18 @@ static int handle_spawn(struct failure_chains *chains, const struct process_even
     return 0;
 }
 
+/* The program that saw the earlier failures is gone: they are handled. */
 static int handle_exec(struct failure_chains *chains, const struct process_event *event)
 {
     struct living *living = find_living(chains, event->pid);
 
-    return living ? set_command(living, event->command) : 0;
+    if (!living)
+        return 0;
+    while (living->failed_count && living->failed[0]->event.timestamp < event->timestamp)
+        remove_failed(living, 0);
+    if (event->command && program_has_letter_k(event->command))
+        living->keeps_going = true;
+    return set_command(living, event->command);
 }
 
 /* Returns the later one of `latest` and the last SIGKILL of that process in the chain. */
@@ -372,83 +378,6 @@ static int handle_oom(struct failure_chains *chains, const struct process_event 
 
 /* ---- ends ---- */
 
-/* Returns whether a process that passes the child's failure on would have this status. */
-static bool is_status_of(const struct failure *child, int64_t exit_code)
-{
-    const struct process_event *end = &child->event;
-
-    return int_is_known(end->signal_num) ? exit_code == SIGNAL_STATUS(end->signal_num)
-                                         : exit_code == end->exit_code;
-}
-
-static bool is_followed(const struct living *living, const struct failure *child)
-{
-    return living->child_started > child->order;
-}
-
-/* Returns the last child that failed with the status of its parent. */
-static struct failure *find_same_status(const struct living *living, int64_t exit_code)
-{
-    for (size_t i = living->failed_count; i > 0; i--) {
-        struct failure *child = living->failed[i - 1];
-        if (is_status_of(child, exit_code) &&
-            (exit_code >= SPECIFIC_STATUS || !is_followed(living, child)))
-            return child;
-    }
-    return NULL;
-}
-
-/* Returns whether the child was killed without being asked to end, and not by its parent. */
-static bool has_crashed(const struct living *living, const struct failure *child)
-{
-    const struct process_event *end = &child->event;
-
-    return (end->event_type == EVENT_OOM || signal_is_crash(end->signal_num)) &&
-           end->sender_pid != living->pid;
-}
-
-/* Returns the last child if it failed (`cmd || exit 1`, `if ! cmd; then …; exit 1; fi`), unless a
- * signal asked it to end. */
-static struct failure *find_last_unhandled(const struct living *living)
-{
-    struct failure *last = living->failed_count ? living->failed[living->failed_count - 1] : NULL;
-
-    return last && !is_followed(living, last) &&
-                   (last->event.event_type == EVENT_EXIT || has_crashed(living, last))
-               ? last
-               : NULL;
-}
-
-/* Returns the first failed child that explains the end of its parent, which is no shell. */
-static struct failure *find_first_unhandled(const struct living *living,
-                                            const struct process_event *end)
-{
-    bool accepts_any = program_is_runner(end->command);
-
-    for (size_t i = 0; i < living->failed_count; i++) {
-        struct failure *child = living->failed[i];
-        if (!is_followed(living, child) &&
-            (accepts_any || is_status_of(child, end->exit_code) || has_crashed(living, child)))
-            return child;
-    }
-    return NULL;
-}
-
-/* Returns the failed child that led to this end, or NULL if there is none. */
-static struct failure *find_reason(const struct living *living, const struct process_event *end)
-{
-    if (end->event_type != EVENT_EXIT)
-        return NULL;
-    bool ended_at_once = end->timestamp - living->child_ended <= AT_ONCE_SECONDS;
-    struct failure *same = find_same_status(living, end->exit_code), *other = NULL;
-    if (program_is_shell(end->command)) {
-        other = ended_at_once ? find_last_unhandled(living) : NULL;
-        return same ? same : other;
-    }
-    other = ended_at_once ? find_first_unhandled(living, end) : NULL;
-    return other ? other : end->exit_code >= SPECIFIC_STATUS ? same : NULL;
-}
-
 static size_t chain_length(const struct failure *failure)
 {
     size_t length = 0;
@@ -458,16 +387,39 @@ static size_t chain_length(const struct failure *failure)
     return length;
 }
 
-/* Drops the second to last link of a long chain: the first failure stays. */
-static struct failure *shorten(struct failure *reason)
+/* Sets the reason of a failure to the failed child that led to it or failed on the way. */
+static void set_reason(const struct living *living, struct failure *failure)
 {
-    return chain_length(reason) >= FAILURE_CHAIN_MAX ? reason->below : reason;
+    struct failed_child children[FAILED_MAX];
+    struct failed_parent parent = {.end = &failure->event,
+                                   .children = children,
+                                   .count = living->failed_count,
+                                   .child_ended = living->child_ended,
+                                   .keeps_going = living->keeps_going};
+
+    for (size_t i = 0; i < living->failed_count; i++) {
+        const struct failure *child = living->failed[i];
+        children[i] = (struct failed_child){.end = &child->event,
+                                            .later_failures = living->failures - child->number,
+                                            .is_followed = living->child_started > child->order};
+    }
+    struct failure_reason reason = failure_reason_find(&parent);
+    struct failure *below = reason.at < parent.count ? living->failed[reason.at] : NULL;
+    failure->is_proven = reason.is_proven;
+    if (chain_length(below) >= FAILURE_CHAIN_MAX) { /* drop this link: the first failure stays */
+        failure->is_proven &= below->is_proven;
+        below = below->below;
+    }
+    failure_ref(below);
+    failure_unref(failure->below);
+    failure->below = below;
 }
 
 static void add_failed(struct living *parent, struct failure *failure)
 {
     if (parent->failed_count == FAILED_MAX)
         remove_failed(parent, FAILED_MAX / 2); /* the first and the last ones matter most */
+    failure->number = ++parent->failures;
     parent->failed[parent->failed_count++] = failure_ref(failure);
 }
 
@@ -512,10 +464,11 @@ static struct failure *record_failure(struct failure_chains *chains, const struc
                                       struct living *parent, const struct process_event *event)
 {
     const struct process_event end = complete_end(chains, living, event);
-    struct failure *failure = failure_new(&end, shorten(find_reason(living, &end)), chains->order);
+    struct failure *failure = failure_new(&end, chains->order);
 
     if (!failure)
         return NULL;
+    set_reason(living, failure);
     if (parent)
         add_failed(parent, failure);
     if (living->is_first)
@@ -532,15 +485,6 @@ static void store_early(struct failure_chains *chains, struct living *living, st
     living_free(*place);
     *place = living;
     living->end = end;
-}
-
-/* Finds the reason of an early end again, because another child had ended before. */
-static void reconsider(struct living *early)
-{
-    struct failure *end = early->end, *former = end->below;
-
-    end->below = failure_ref(shorten(find_reason(early, &end->event)));
-    failure_unref(former);
 }
 
 static void remove_child(struct failure_chains *chains, struct living *parent)
@@ -568,8 +512,8 @@ static int handle_end(struct failure_chains *chains, const struct process_event 
         parent->child_ended = fmax(parent->child_ended, event->timestamp);
     if (has_failed)
         failure = record_failure(chains, living, is_orphan ? NULL : parent, event);
-    if (!is_orphan && parent->end)
-        reconsider(parent);
+    if (!is_orphan && parent->end) /* another child had ended before */
+        set_reason(parent, parent->end);
     if (parent)
         remove_child(chains, parent);
     if (failure && living->children && event->event_type == EVENT_EXIT) {
@@ -631,25 +575,48 @@ static const struct failure *find_end(const struct failure_chains *chains, const
     return NULL;
 }
 
-int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
-                        int64_t exit_code, int64_t signal_num, struct arena *arena,
-                        struct process_event_list *ret)
+/* Copies the proven chain that begins with `end`, as a list that ends with it. Sets `ret_first` to
+ * its first failure. Returns 0 or -ENOMEM. */
+static int copy_chain(const struct failure *end, struct arena *arena,
+                      const struct failure **ret_first, struct process_event_list *ret)
 {
-    const struct failure *end = find_end(chains, run_id, pid, exit_code, signal_num);
+    size_t length = 1, count;
     int r = 0;
 
-    if (!end)
-        return -ENOENT;
-    size_t length = chain_length(end), count = MIN(length, (size_t)FAILURE_CHAIN_MAX);
+    for (const struct failure *at = end; at->is_proven && at->below; at = at->below)
+        length++;
+    count = MIN(length, (size_t)FAILURE_CHAIN_MAX);
     struct process_event *items = arena_alloc(arena, count * sizeof(*items));
     if (!items)
         return -ENOMEM;
-    for (size_t i = count; i > 0 && r == 0; i--, end = end->below) {
+    for (size_t i = count; i > 0 && r == 0; i--) {
         r = record_copy(&process_event_record, &end->event, arena, &items[i - 1]);
-        for (; i == count && length > count; length--) /* as shorten() does */
+        *ret_first = end;
+        end = end->below;
+        for (; i == count && length > count; length--) /* as set_reason() does */
             end = end->below;
     }
     if (r == 0)
         *ret = (struct process_event_list){.items = items, .count = count};
     return r;
+}
+
+int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
+                        int64_t exit_code, int64_t signal_num, struct arena *arena,
+                        struct process_event_list *ret_chain,
+                        struct process_event_list *ret_on_the_way)
+{
+    const struct failure *end = find_end(chains, run_id, pid, exit_code, signal_num), *first;
+    struct process_event_list chain, on_the_way = {0};
+
+    if (!end)
+        return -ENOENT;
+    int r = copy_chain(end, arena, &first, &chain);
+    if (r == 0 && first->below)
+        r = copy_chain(first->below, arena, &first, &on_the_way);
+    if (r < 0)
+        return r;
+    *ret_chain = chain;
+    *ret_on_the_way = on_the_way;
+    return 0;
 }

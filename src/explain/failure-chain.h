@@ -1,25 +1,13 @@
 /* Finds why a run failed: the chain of failures that led to its end (model/cause.h), from the
  * events of its processes.
  *
- * When a process fails, one of its children may have been the reason. These rules decide:
- *
- * - A shell ends with the status of its last command. The reason is the last failed child with the
- *   same status (or 128 + its signal), if the shell started no other process after it. If it did, a
- *   status of 2 or more, which is hardly a coincidence, still counts as that of an earlier child
- *   (`make; s=$?; rm -r tmp; exit $s`). If the shell failed at once with any status, its last child
- *   is the reason if it failed by its status, or crashed, or another process killed it
- *   (`./work || exit 1`). A process with an unknown program counts as a shell.
- * - A program that runs others has a status of its own for their failures (make 2, cc 1, xargs
- *   123). The reason is the first child that failed and after which none was started, if the
- *   process ended at once after its last child. Any other program may have run a child for its
- *   status (`grep -q`): then such a child is the reason only if it has the status of its parent, or
- *   crashed, or another process than its parent killed it. A program that takes longer failed by
- *   itself, unless its status is that of a failed child and 2 or more.
- * - The reason of a kill is the signal.
- *
- * So a failure that was handled is no cause: a process that starts another one after the failure of
- * a child has handled it. No clock, no I/O. The memory is bounded: the living processes, a few
- * failed children of each, and the chains of these. */
+ * When a process fails, one of its children may have been the reason; failure-reason.h has the
+ * rules. A failure that was handled is no cause: a process that starts another one after the
+ * failure of a child has handled it, and so has a process that executes another program. A child
+ * that failed on the way, but is not proven to be the reason, is kept beside the chain. No clock,
+ * no I/O. The memory is bounded: the living processes, a few failed children of each, and the
+ * chains of these.
+ */
 #pragma once
 
 #include <sys/types.h>
@@ -71,8 +59,11 @@ void failure_chains_forget_run(struct failure_chains *chains, const char *run_id
 void failure_chains_redact(struct failure_chains *chains, const struct text_list *words);
 
 /* Finds the chain that ends with a first process of the run that ended with `exit_code` or by
- * `signal_num`, whichever is known. `pid` 0: the last one, if none was started after it. The list
- * and its texts are placed in `arena`. Returns 0, -ENOENT (no such end) or -ENOMEM. */
+ * `signal_num`, whichever is known. `pid` 0: the last one, if none was started after it.
+ * `ret_on_the_way` is the chain of a child of the first failed process of the chain that failed on
+ * the way, but is not proven to be its reason; empty: none. The lists and their texts are placed in
+ * `arena`. Returns 0, -ENOENT (no such end) or -ENOMEM. */
 int failure_chains_find(const struct failure_chains *chains, const char *run_id, pid_t pid,
                         int64_t exit_code, int64_t signal_num, struct arena *arena,
-                        struct process_event_list *ret);
+                        struct process_event_list *ret_chain,
+                        struct process_event_list *ret_on_the_way);

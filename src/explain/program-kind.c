@@ -5,43 +5,207 @@
 #include "base/macros.h"
 #include "model/process.h"
 
-static bool is_among(const char *name, const char *const *names, size_t count)
+/* The failure of a child that leads to the status. */
+enum failure_kind {
+    ANY_FAILURE,
+    EXIT_BELOW_126,
+    EXIT_255,
+    BY_SIGNAL,
+    SAME_STATUS,
+};
+
+enum perseverance { STOPS, CONTINUES, CONTINUES_WITH_K };
+
+#define ANY_STATUS (-1)
+
+struct convention {
+    const char *programs; /* separated by spaces */
+    enum program_kind kind;
+    int status; /* of the program */
+    enum failure_kind child;
+    enum perseverance perseverance;
+    const char *option; /* the convention holds only with it; NULL: always */
+};
+
+/* The first line that fits holds. */
+static const struct convention conventions[] = {
+    {"make gmake", PROGRAM_RUNNER, 2, ANY_FAILURE, CONTINUES_WITH_K, NULL},
+    {"bmake ninja samu", PROGRAM_RUNNER, ANY_STATUS, ANY_FAILURE, CONTINUES_WITH_K, NULL},
+    {"cc gcc clang c++ g++ clang++ gfortran nvcc rustc tcc ccache collect2 cargo go bazel mpirun"
+     " mpiexec srun",
+     PROGRAM_RUNNER, ANY_STATUS, ANY_FAILURE, STOPS, NULL},
+    {"ctest", PROGRAM_RUNNER, 8, ANY_FAILURE, CONTINUES, NULL},
+    {"xargs", PROGRAM_RUNNER, 123, EXIT_BELOW_126, CONTINUES, NULL},
+    {"xargs", PROGRAM_RUNNER, 124, EXIT_255, CONTINUES, NULL},
+    {"xargs", PROGRAM_RUNNER, 125, BY_SIGNAL, CONTINUES, NULL},
+    {"xargs", PROGRAM_RUNNER, ANY_STATUS, SAME_STATUS, CONTINUES, NULL},
+    {"run-parts", PROGRAM_RUNNER, 1, ANY_FAILURE, CONTINUES, NULL},
+    {"timeout", PROGRAM_RUNNER, 124, ANY_FAILURE, STOPS, NULL},
+    {"parallel", PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, CONTINUES, "--halt"},
+    {"parallel", PROGRAM_COUNTER, ANY_STATUS, ANY_FAILURE, CONTINUES, NULL},
+    {"cmake", PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, STOPS, "--build"},
+    {"cmake", PROGRAM_TESTER, ANY_STATUS, ANY_FAILURE, CONTINUES, NULL}, /* its checks may fail */
+    {"env nice ionice chrt taskset nohup setsid sudo doas su runuser setpriv chroot unshare nsenter"
+     " timeout time flock script strace ltrace perf stdbuf fakeroot xvfb-run dbus-run-session"
+     " systemd-inhibit tini dumb-init catatonit npm npx yarn pnpm uv poetry sonde",
+     PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, STOPS, NULL},
+    {"pytest py.test unittest prove jest mocha vitest", PROGRAM_TESTER, ANY_STATUS, ANY_FAILURE,
+     CONTINUES, NULL},
+    {"sh bash dash zsh ksh mksh ash yash fish csh tcsh busybox rbash", PROGRAM_SHELL, ANY_STATUS,
+     SAME_STATUS, STOPS, NULL},
+};
+
+static const char answering[] =
+    "grep egrep fgrep zgrep rg ag diff cmp test [ expr pgrep pidof which mountpoint git dpkg"
+    " dpkg-query pkg-config systemctl getent id tty lsof fuser ping";
+
+static bool is_among(const char *name, const char *names)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(name, names[i]) == 0)
+    size_t length = strlen(name);
+
+    for (const char *at = names; length && (at = strstr(at, name)); at += length)
+        if ((at == names || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
             return true;
     return false;
 }
 
-bool program_is_runner(const char *command)
+/* Removes a version at the end: "gcc-13" becomes "gcc", "python3.11" becomes "python". */
+static void strip_version(char *name)
 {
-    static const char *const runners[] = {
-        "make",     "gmake",   "bmake",    "ninja",  "samu",  "cmake",  "ctest",
-        "cargo",    "go",      "bazel",    "cc",     "gcc",   "clang",  "c++",
-        "g++",      "clang++", "gfortran", "nvcc",   "rustc", "tcc",    "ccache",
-        "collect2", "xargs",   "timeout",  "mpirun", "srun",  "mpiexec"};
-    char program[PROGRAM_MAX_BYTES + 1];
+    size_t length = strlen(name);
 
-    if (!command || !command_program(command, program))
-        return false;
-    char *version = strrchr(program, '-'); /* gcc-13 */
-    if (version && version[1] && version[1 + strspn(version + 1, "0123456789.")] == '\0')
-        *version = '\0';
-    const char *target = strrchr(program, '-'); /* x86_64-linux-gnu-gcc */
-    return is_among(program, runners, ARRAY_SIZE(runners)) ||
-           (target && is_among(target + 1, runners, ARRAY_SIZE(runners)));
+    while (length > 0 && strchr("0123456789.", name[length - 1]))
+        length--;
+    if (length > 0 && name[length] && name[length - 1] == '-')
+        length--;
+    if (length > 0)
+        name[length] = '\0';
 }
 
-bool program_is_shell(const char *command)
+/* Returns the next word after `at`, which is within a word; NULL: there is none. */
+static const char *next_word(const char *at)
 {
-    static const char *const shells[] = {"sh",   "bash", "dash", "zsh",  "ksh",     "mksh", "ash",
-                                         "yash", "fish", "csh",  "tcsh", "busybox", "rbash"};
-    char program[PROGRAM_MAX_BYTES + 1];
+    at += strcspn(at, " ");
+    at += strspn(at, " ");
+    return *at ? at : NULL;
+}
 
-    if (!command || !command_program(command, program))
-        return true;
-    if (command[0] == '[' && !program_is_runner(command))
-        return true;
-    const char *name = program[0] == '-' ? program + 1 : program; /* a login shell */
-    return is_among(name, shells, ARRAY_SIZE(shells));
+/* Replaces an interpreter by its script or module: "python3 -m pytest" is pytest. */
+static void find_script(const char *command, char name[static PROGRAM_MAX_BYTES + 1])
+{
+    char script[PROGRAM_MAX_BYTES + 1];
+
+    if (command[0] == '[' || !is_among(name, "python perl ruby node nodejs php"))
+        return;
+    const char *word = next_word(command);
+    while (word && word[0] == '-' && strncmp(word, "-m ", 3) != 0) {
+        if (strchr("ceE", word[1]) && word[2] == ' ')
+            return; /* the text of a script */
+        word = next_word(word);
+    }
+    if (word && word[0] == '-')
+        word = next_word(word);
+    if (word && command_program(word, script))
+        memcpy(name, script, sizeof(script));
+}
+
+/* Writes the name by which the table knows the program. Returns false if it has none. */
+static bool find_name(const char *command, char name[static PROGRAM_MAX_BYTES + 1])
+{
+    if (!command || !command_program(command, name))
+        return false;
+    if (name[0] == '-' && name[1]) /* a login shell */
+        memmove(name, name + 1, strlen(name));
+    strip_version(name);
+    find_script(command, name);
+    return true;
+}
+
+/* Returns whether a word of the command line is the option or begins with it. */
+static bool has_option(const char *command, const char *option)
+{
+    for (const char *word = command; (word = next_word(word));)
+        if (strncmp(word, option, strlen(option)) == 0)
+            return true;
+    return false;
+}
+
+/* Returns whether make or ninja has -k, also in a group of letters such as -kj4. Other letters may
+ * have an argument, which ends the group. */
+static bool has_letter_k(const char *command)
+{
+    for (const char *word = command; (word = next_word(word));)
+        if (word[0] == '-' && word[1 + strspn(word + 1, "BbeinqrRsStwdj0123456789")] == 'k')
+            return true;
+    return has_option(command, "--keep-going");
+}
+
+/* Returns the convention for a program that ends with this status; NULL: there is none. */
+static const struct convention *find_convention(const char *command, int64_t status)
+{
+    char name[PROGRAM_MAX_BYTES + 1];
+
+    if (!find_name(command, name))
+        return NULL;
+    const char *target = strrchr(name, '-'); /* x86_64-linux-gnu-gcc */
+    for (size_t i = 0; i < ARRAY_SIZE(conventions); i++) {
+        const struct convention *convention = &conventions[i];
+        if ((convention->status == ANY_STATUS || convention->status == status) &&
+            (is_among(name, convention->programs) ||
+             (target && convention->kind == PROGRAM_RUNNER &&
+              is_among(target + 1, convention->programs))) &&
+            (!convention->option || has_option(command, convention->option)))
+            return convention;
+    }
+    return NULL;
+}
+
+enum program_kind program_kind(const char *command, int64_t status)
+{
+    const struct convention *convention = find_convention(command, status);
+    char name[PROGRAM_MAX_BYTES + 1];
+
+    if (convention)
+        return convention->kind;
+    return !find_name(command, name) || command[0] == '[' ? PROGRAM_SHELL : PROGRAM_OTHER;
+}
+
+bool program_explains(const char *command, int64_t status, const struct process_event *child)
+{
+    const struct convention *convention = find_convention(command, status);
+    bool has_exited = child->event_type == EVENT_EXIT;
+
+    if (!convention || convention->kind != PROGRAM_RUNNER)
+        return false;
+    switch (convention->child) {
+    case ANY_FAILURE: return true;
+    case EXIT_BELOW_126: return has_exited && child->exit_code < 126;
+    case EXIT_255: return has_exited && child->exit_code == 255;
+    case BY_SIGNAL: return !has_exited;
+    case SAME_STATUS: return has_exited && child->exit_code == status;
+    }
+    return false;
+}
+
+bool program_keeps_going(const char *command, int64_t status)
+{
+    const struct convention *convention = find_convention(command, status);
+
+    return convention && (convention->perseverance == CONTINUES ||
+                          (convention->perseverance == CONTINUES_WITH_K && has_letter_k(command)));
+}
+
+bool program_has_letter_k(const char *command)
+{
+    char name[PROGRAM_MAX_BYTES + 1];
+
+    return find_name(command, name) && is_among(name, "make gmake bmake") && has_letter_k(command);
+}
+
+bool program_may_answer(const struct process_event *end)
+{
+    char name[PROGRAM_MAX_BYTES + 1];
+
+    return end->event_type == EVENT_EXIT && end->exit_code == 1 &&
+           (!find_name(end->command, name) || is_among(name, answering));
 }

@@ -1,14 +1,53 @@
-/* Kinds of programs whose exit status has a known relation to those of their children. Pure. */
+/* What is known about programs whose exit status depends on the processes that they start. Pure.
+ *
+ * The table of conventions (program-kind.c), from the manuals of the programs:
+ *
+ * | program | its status | after which failure of a child | starts others after it |
+ * | --- | --- | --- | --- |
+ * | make | 2 | any | with -k |
+ * | bmake, ninja, samu | any | any | with -k |
+ * | cc, gcc, clang, rustc, collect2, …, cargo, go | any | any | no |
+ * | ctest | 8 | any | yes |
+ * | xargs | 123; 124; 125; 126 or 127 | exit 1 to 125; exit 255; a signal; the same | 123: yes |
+ * | timeout | 124 | any: it has stopped the child | no |
+ * | run-parts | 1 | any | yes |
+ * | parallel | the number of failed jobs, at most 101 | any; not of its first helpers | yes |
+ * | env, nice, sudo, timeout, flock, strace, npm, cmake --build, sonde, … | the same | any | no |
+ * | pytest, unittest, prove, jest, mocha | of the tests; a child proves nothing | | |
+ *
+ * These programs fail as an answer, so their status 1 proves little: grep, diff, cmp, test, git, …
+ */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Returns whether the program exists to run others and has a status of its own for their failures
- * (make, cc, xargs). Programs that end with the status of their child need not be known. NULL:
- * false. */
-bool program_is_runner(const char *command);
+#include "model/event.h"
 
-/* Returns whether the program is a shell, which ends with the status of its last command. An
- * unknown program (NULL) counts as a shell, and so does `[name]`: without its command line, a
- * script has its own name, not that of its shell. */
-bool program_is_shell(const char *command);
+enum program_kind {
+    PROGRAM_OTHER,   /* may have run a child for its status */
+    PROGRAM_SHELL,   /* ends with the status of its last command */
+    PROGRAM_WRAPPER, /* ends with the status of its child */
+    PROGRAM_RUNNER,  /* has a status of its own for failures of children */
+    PROGRAM_COUNTER, /* its status is the number of its failed children */
+    PROGRAM_TESTER,  /* failures of its children say nothing about its status */
+};
+
+/* Returns the kind of the program of a command line that ends with this status; of `python3 -m
+ * pytest` it is that of pytest. An unknown program (NULL) counts as a shell, and so does `[name]`:
+ * without its command line, a script has its own name, not that of its shell. */
+enum program_kind program_kind(const char *command, int64_t status);
+
+/* Returns whether a runner ends with this status because a child ended in that way. */
+bool program_explains(const char *command, int64_t status, const struct process_event *child);
+
+/* Returns whether the program may have started others after the failure that gave it this status.
+ */
+bool program_keeps_going(const char *command, int64_t status);
+
+/* Returns whether the program has the -k of make, which its children inherit. */
+bool program_has_letter_k(const char *command);
+
+/* Returns whether the end of a program may be an answer, not an error: `grep` found nothing. A
+ * program without a name may be any. */
+bool program_may_answer(const struct process_event *end);

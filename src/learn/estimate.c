@@ -29,16 +29,6 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Whether sonde derived the cause from the chain. Then only the chain counts, because the text
- * names programs, and one of them may be called "oom". */
-static bool is_derived(const struct job *run)
-{
-    char cause[CAUSE_MAX_BYTES + 1];
-
-    cause_format(&run->chain, cause);
-    return run->cause && run->chain.count && strcmp(cause, run->cause) == 0;
-}
-
 static bool has_oom(const struct process_event_list *chain)
 {
     for (size_t i = 0; i < chain->count; i++)
@@ -58,7 +48,8 @@ static bool was_killed_for_memory(const struct job *run)
         return false;
     if (run->outcome == OUTCOME_FAILURE && run->profile.oom_count > 0)
         return true;
-    if (is_derived(run))
+    /* Its text may contain the names of programs, and one may be called "oom". */
+    if (cause_is_of_chain(run->cause, &run->chain))
         return has_oom(&run->chain);
     for (size_t i = 0; i < ARRAY_SIZE(words) && run->cause; i++)
         if (has_word(run->cause, words[i]))

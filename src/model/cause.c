@@ -12,6 +12,7 @@
  * run. */
 #define FIRST_SHOWN 4
 #define LAST_SHOWN  2
+#define ON_THE_WAY  "; failed on the way: "
 /* Bytes of a sender's command line that are shown. */
 #define SENDER_MAX_BYTES 120
 
@@ -90,7 +91,9 @@ static void append_chain(const struct process_event_list *chain, struct text *ou
     }
 }
 
-void cause_format(const struct process_event_list *chain, char into[static CAUSE_MAX_BYTES + 1])
+void cause_format(const struct process_event_list *chain,
+                  const struct process_event_list *on_the_way,
+                  char into[static CAUSE_MAX_BYTES + 1])
 {
     _cleanup_text_ struct text out = {0};
 
@@ -106,8 +109,22 @@ void cause_format(const struct process_event_list *chain, char into[static CAUSE
         text_append_string(&out, ": ");
         append_chain(chain, &out);
     }
+    if (on_the_way->count) {
+        text_append_string(&out, ON_THE_WAY);
+        append_chain(on_the_way, &out);
+    }
     if (text_error(&out) == 0)
         utf8_clean(into, CAUSE_MAX_BYTES + 1, out.bytes, out.length);
+}
+
+bool cause_is_of_chain(const char *cause, const struct process_event_list *chain)
+{
+    char from_chain[CAUSE_MAX_BYTES + 1];
+
+    cause_format(chain, &(struct process_event_list){0}, from_chain);
+    size_t length = strlen(from_chain);
+    return cause && length && strncmp(cause, from_chain, length) == 0 &&
+           (!cause[length] || strncmp(cause + length, ON_THE_WAY, strlen(ON_THE_WAY)) == 0);
 }
 
 void cause_append_sender_hint(const char *cause, const struct process_event_list *chain,

@@ -4,7 +4,8 @@
  * each process is the parent of the one before. A link states how its process ended: an exit with a
  * status, a kill with its signal and sender, or an `oom` if the kernel killed it because memory ran
  * out. A process that failed without a failed child is a chain of one. explain/failure-chain builds
- * chains. */
+ * chains, and chains of processes that failed on the way: it is not proven that they led to the
+ * end. */
 #pragma once
 
 #include "base/text.h"
@@ -18,9 +19,15 @@
 #define CAUSE_MAX_BYTES 500
 
 /* Formats a chain: "exit status 3"; "killed by SIGTERM, sent by pid 812 (timeout 5 make)"; "exit
- * status 2: cc1 (4711) killed by SIGKILL → cc exited 1 → make exited 2". Writes "" for an empty
- * chain, or if memory runs out. */
-void cause_format(const struct process_event_list *chain, char into[static CAUSE_MAX_BYTES + 1]);
+ * status 2: cc1 (4711) killed by SIGKILL → cc exited 1 → make exited 2"; "exit status 5; failed on
+ * the way: ls (4711) exited 2". Writes "" for an empty chain, or if memory runs out. */
+void cause_format(const struct process_event_list *chain,
+                  const struct process_event_list *on_the_way,
+                  char into[static CAUSE_MAX_BYTES + 1]);
+
+/* Returns whether the cause was made from this chain and so contains it. Otherwise it came from a
+ * scheduler. */
+bool cause_is_of_chain(const char *cause, const struct process_event_list *chain);
 
 /* Appends ", sender unknown" and what is needed to know it, if the cause names a signal whose
  * sender is unknown, unless processes or the kernel raise such a signal themselves. `collector` is

@@ -24,16 +24,6 @@
 
 /* ---- outcome and cause ---- */
 
-/* Whether the cause was made from the chain and so contains it. Otherwise the cause came from a
- * scheduler. */
-static bool cause_has_chain(const struct job *job)
-{
-    char cause[CAUSE_MAX_BYTES + 1];
-
-    cause_format(&job->chain, cause);
-    return job->cause && job->chain.count && strcmp(cause, job->cause) == 0;
-}
-
 static void append_cause(const struct job *job, struct text *out)
 {
     struct human name;
@@ -73,7 +63,7 @@ static void append_oom(const struct job_report *report, struct text *out)
     const struct process_event_list *chain = &report->job.chain;
     struct human pid, time;
 
-    for (size_t i = 0; i < chain->count && cause_has_chain(&report->job); i++)
+    for (size_t i = 0; i < chain->count && cause_is_of_chain(report->job.cause, &report->job.chain); i++)
         if (chain->items[i].event_type == EVENT_OOM)
             return;
     for (size_t i = report->events.count; i > 0; i--) {
@@ -100,7 +90,7 @@ static void append_chain(const struct job_report *report, const struct report_st
     const struct event_table_options options = {
         .day = report->job.started_at, .indent = INDENT, .without_job = true};
 
-    if (report->job.chain.count < 2 || cause_has_chain(&report->job))
+    if (report->job.chain.count < 2 || cause_is_of_chain(report->job.cause, &report->job.chain))
         return;
     style_heading(style, "chain of failures", out);
     text_append_string(out, " (first failure first)\n");

@@ -655,7 +655,7 @@ static void summarise(struct job_runner *runner, struct job_run_result *ret)
         engine_find_failure_chain(runner->engine, runner->run, runner->command_pid,
                                   WIFEXITED(status) ? WEXITSTATUS(status) : INT_UNKNOWN,
                                   WIFSIGNALED(status) ? WTERMSIG(status) : INT_UNKNOWN, &ret->arena,
-                                  &facts->chain);
+                                  &facts->chain, &facts->on_the_way);
         /* Without memory the calls are unknown. */
         engine_syscalls(runner->engine, runner->run, &ret->arena, &facts->syscalls);
     }

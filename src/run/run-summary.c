@@ -151,7 +151,7 @@ static int fill_outcome(const struct run_facts *facts, const struct job_run_opti
         r = add_possible_oom(facts, arena, &summary->chain);
     if (r < 0)
         return r;
-    cause_format(&summary->chain, cause);
+    cause_format(&summary->chain, &facts->on_the_way, cause);
     summary->cause = cause[0] ? arena_strdup(arena, cause) : NULL;
     return summary->cause ? 0 : -ENOMEM;
 }

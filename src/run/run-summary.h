@@ -39,10 +39,11 @@ struct run_facts {
 
     struct job_profile counted; /* the counts of its events */
 
-    const struct run_usage *usage;   /* NULL: nothing was sampled */
-    const struct registry *registry; /* its members are still running */
-    const struct snapshot *latest;   /* after the end of the command; NULL: none */
-    struct process_event_list chain; /* of failures that led to the end; empty: unknown */
+    const struct run_usage *usage;        /* NULL: nothing was sampled */
+    const struct registry *registry;      /* its members are still running */
+    const struct snapshot *latest;        /* after the end of the command; NULL: none */
+    struct process_event_list chain;      /* of failures that led to the end; empty: unknown */
+    struct process_event_list on_the_way; /* see failure_chains_find() */
 
     struct VEC(struct anomaly) anomalies; /* the last report of each */
     struct arena arena;                   /* owns their texts */

@@ -69,9 +69,10 @@ static void select_live(const struct columns *from, struct columns *into)
 static void append_longer_cause(const char *name, int cause, int at, struct text *sql)
 {
     text_printf(sql,
-                "CASE WHEN substr(cause, 1, length(?%d) + 2) IN (?%d || ': ', ?%d || ', ')"
+                "CASE WHEN substr(cause, 1, length(?%d) + 2)"
+                " IN (?%d || ': ', ?%d || ', ', ?%d || '; ')"
                 " THEN \"%s\" ELSE COALESCE(?%d, NULLIF(\"%s\", 'lost')) END",
-                cause, cause, cause, name, at, name);
+                cause, cause, cause, cause, name, at, name);
 }
 
 /* NULL leaves the stored value. An end that is reported after all replaces the cause "lost". */

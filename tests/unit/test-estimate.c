@@ -207,7 +207,7 @@ static void test_program_name_is_not_a_cause(void **state _unused_)
         list.count = 0;
         struct job *run = add_run(OUTCOME_FAILURE, 900);
         run->chain = (struct process_event_list){chain, 2};
-        cause_format(&run->chain, cause);
+        cause_format(&run->chain, &(struct process_event_list){0}, cause);
         run->cause = cause;
         assert_int_equal(estimate_make(&list, &estimate), 0);
         assert_int_equal(estimate.sample_size, !is_oom);

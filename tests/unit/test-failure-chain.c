@@ -104,12 +104,13 @@ static void is_chosen_for_memory(int64_t pid, const char *details)
 static const char *cause_of(int64_t pid, int64_t exit_code, int64_t signal_num)
 {
     static char cause[CAUSE_MAX_BYTES + 1];
-    struct process_event_list chain;
+    struct process_event_list chain, on_the_way;
     struct arena arena = {0};
 
-    int r = failure_chains_find(&chains, RUN, (pid_t)pid, exit_code, signal_num, &arena, &chain);
+    int r = failure_chains_find(&chains, RUN, (pid_t)pid, exit_code, signal_num, &arena, &chain,
+                                &on_the_way);
     if (r == 0)
-        cause_format(&chain, cause);
+        cause_format(&chain, &on_the_way, cause);
     arena_done(&arena);
     return r == 0 ? cause : NULL;
 }
@@ -239,7 +240,7 @@ static void test_other_status_of_a_shell(void **state)
     exits(101, 1);
     exits(ROOT, 3);
     /* it was the last child: whether the shell handled its failure is unknown */
-    assert_exit_cause(3, "exit status 3: false (101) exited 1 → sh exited 3");
+    assert_exit_cause(3, "exit status 3; failed on the way: false (101) exited 1");
 }
 
 /* A shell script that has its own name, because its command line could not be read. */
@@ -250,7 +251,7 @@ static void test_other_status_of_a_script(void **state)
     spawns(ROOT, 101);
     exits(101, 7);
     exits(ROOT, 1);
-    assert_exit_cause(1, "exit status 1: build (101) exited 7 → build exited 1");
+    assert_exit_cause(1, "exit status 1; failed on the way: build (101) exited 7");
     /* Not a script: the program returns the first failure, not the last. */
     starts(1, ROOT, "[make]");
     starts(ROOT, 101, "cc a.c");
@@ -288,7 +289,7 @@ static void test_crash_below_a_shell(void **state)
     starts(ROOT, 101, "./server");
     is_killed(101, SIGTERM, INT_UNKNOWN, NULL);
     exits(ROOT, 1);
-    assert_exit_cause(1, "exit status 1");
+    assert_exit_cause(1, "exit status 1; failed on the way: server (101) killed by SIGTERM");
     /* the failure was long before */
     starts(1, ROOT, "sh x.sh");
     starts(ROOT, 101, "./work");
@@ -354,6 +355,11 @@ static void test_other_status_of_a_program(void **state)
     exits(101, 1);
     exits(ROOT, 5);
     assert_exit_cause(5, "exit status 5");
+    starts(1, ROOT, "python3 check.py");
+    starts(ROOT, 101, "grep -q x f");
+    exits(101, 1);
+    exits(ROOT, 1); /* perhaps a coincidence */
+    assert_exit_cause(1, "exit status 1; failed on the way: grep (101) exited 1");
     /* subprocess.run(check=True) */
     starts(1, ROOT, "python3 check.py");
     starts(ROOT, 101, "./step");
@@ -397,15 +403,15 @@ static void test_runners(void **state)
         starts(1, ROOT, runners[i]);
         starts(ROOT, 101, "step");
         exits(101, 4);
-        exits(ROOT, 1);
-        assert_non_null(strstr(cause_of(ROOT, 1, INT_UNKNOWN), "step (101) exited 4 → "));
+        exits(ROOT, 2);
+        assert_non_null(strstr(cause_of(ROOT, 2, INT_UNKNOWN), "step (101) exited 4 → "));
     }
     for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
         starts(1, ROOT, others[i]);
         starts(ROOT, 101, "step");
         exits(101, 4);
-        exits(ROOT, 1);
-        assert_exit_cause(1, "exit status 1");
+        exits(ROOT, 2);
+        assert_exit_cause(2, "exit status 2; failed on the way: step (101) exited 4");
     }
 }
 
@@ -527,15 +533,15 @@ static void test_killed_for_memory(void **state)
     exits(ROOT, 137);
     assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM)"
                            " → bash exited 137");
-    struct process_event_list chain;
+    struct process_event_list chain, on_the_way;
     struct arena arena = {0};
-    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     assert_int_equal(chain.items[0].event_type, EVENT_OOM);
     assert_string_equal(chain.items[0].details, "memory cgroup /job, 64 MB");
     chain.items[0].peak_rss_mb = 70.5;
     chain.count = 1;
     char cause[CAUSE_MAX_BYTES + 1];
-    cause_format(&chain, cause);
+    cause_format(&chain, &on_the_way, cause);
     assert_string_equal(cause, "killed by the kernel for memory (OOM) at 70.5 MB");
     arena_done(&arena);
     starts(1, ROOT, "hog");
@@ -550,7 +556,7 @@ static void test_killed_for_memory(void **state)
     exits(ROOT, 137);
     assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM)"
                            " → bash exited 137");
-    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     assert_string_equal(chain.items[0].details, "memory cgroup /late, 8 MB");
     arena_done(&arena);
     starts(1, ROOT, "hog");
@@ -631,7 +637,7 @@ static void test_late_end_of_a_former_parent(void **state _unused_)
 
 static void test_long_chain_that_is_reported_late(void **state _unused_)
 {
-    struct process_event_list chain;
+    struct process_event_list chain, on_the_way;
     struct arena arena = {0};
     int64_t last = ROOT + 3 * FAILURE_CHAIN_MAX;
 
@@ -641,7 +647,7 @@ static void test_long_chain_that_is_reported_late(void **state _unused_)
     double at = now + 1;
     for (int64_t pid = ROOT; pid <= last; pid++)
         has_exited(pid, 3, at - 0.001 * (double)(pid - ROOT));
-    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 3, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 3, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     assert_int_equal(chain.count, FAILURE_CHAIN_MAX);
     assert_int_equal(chain.items[0].pid, last);
     assert_int_equal(chain.items[chain.count - 1].pid, ROOT);
@@ -713,11 +719,11 @@ static void test_runs_are_forgotten(void **state)
     run_id = INNER;
     starts(101, 102, "work");
     exits(102, 3);
-    struct process_event_list chain;
+    struct process_event_list chain, on_the_way;
     struct arena arena = {0};
-    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     failure_chains_forget_run(&chains, INNER);
-    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain),
+    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain, &on_the_way),
                      -ENOENT);
     arena_done(&arena);
     run_id = RUN;
@@ -739,7 +745,7 @@ static void test_other_words_of_redaction(void **state)
     static const char *items[] = {"key"};
     const struct text_list words = {items, 1};
     _cleanup_(arena_done) struct arena arena = {0};
-    struct process_event_list chain;
+    struct process_event_list chain, on_the_way;
 
     (void)state;
     starts(1, ROOT, "sh build key=abc");
@@ -753,7 +759,7 @@ static void test_other_words_of_redaction(void **state)
     exits(101, 2);
     exits(ROOT, 2);
     failure_chains_redact(&chains, &words);
-    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 2, INT_UNKNOWN, &arena, &chain), 0);
+    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 2, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     assert_int_equal(chain.count, 3);
     assert_string_equal(chain.items[0].command, "work --key *** x");
     assert_string_equal(chain.items[2].command, "sh build key=***");

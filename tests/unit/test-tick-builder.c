@@ -206,8 +206,9 @@ static void test_oom_kill_outside_of_runs_has_name_and_user(void **state _unused
 
 static int find_chain(const struct tick_builder *builder, struct arena *arena, size_t *ret_links)
 {
-    struct process_event_list chain = {0};
-    int r = failure_chains_find(&builder->failures, "run-1", NO_PID, 7, INT_UNKNOWN, arena, &chain);
+    struct process_event_list chain = {0}, on_the_way;
+    int r = failure_chains_find(&builder->failures, "run-1", NO_PID, 7, INT_UNKNOWN, arena, &chain,
+                                &on_the_way);
 
     *ret_links = chain.count;
     return r;
@@ -287,7 +288,7 @@ static void test_other_words_redact_what_is_kept(void **state _unused_)
     static const char redacted[] = "login token=*** key=***";
     struct run run = {.run_id = "run-1", .job_id = "job-1", .uid = 1000};
     struct tick_builder builder = {.wants_events = true};
-    struct process_event_list chain = {0};
+    struct process_event_list on_the_way, chain = {0};
     _cleanup_(arena_done) struct arena arena = {0};
     struct process_event sent;
 
@@ -319,7 +320,7 @@ static void test_other_words_redact_what_is_kept(void **state _unused_)
     assert_string_equal(box->tick.events.items[1].sender_command, "kill key=***");
     tick_box_free(box);
     assert_int_equal(failure_chains_find(&builder.failures, "run-1", NO_PID, INT_UNKNOWN, SIGKILL,
-                                         &arena, &chain),
+                                         &arena, &chain, &on_the_way),
                      0);
     assert_string_equal(chain.items[0].command, redacted);
 

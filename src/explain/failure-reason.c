@@ -1,0 +1,155 @@
+#include "explain/failure-reason.h"
+
+#include "explain/inline-script.h"
+#include "explain/program-kind.h"
+#include "model/process.h"
+#include "model/signal-kind.h"
+
+/* A process that passes a failure on ends within this time, even on a busy machine. */
+#define AT_ONCE_SECONDS 2.0
+/* The end of a reaped child may have a slightly later timestamp than that of its parent: the kernel
+ * reports it when the parent runs already. */
+#define STAMP_SLACK_SECONDS 0.0005
+/* Equal statuses below this may be a coincidence: most failures have 1. */
+#define SPECIFIC_STATUS 2
+/* The status of GNU parallel if more jobs have failed than it counts in a status. */
+#define COUNTED_MAX 100
+
+static bool ended_at_once(const struct failed_parent *parent)
+{
+    return parent->end->timestamp - parent->child_ended <= AT_ONCE_SECONDS;
+}
+
+static bool ended_last(const struct failed_parent *parent, const struct failed_child *child)
+{
+    return !child->is_followed &&
+           child->end->timestamp >= parent->child_ended - STAMP_SLACK_SECONDS;
+}
+
+/* Returns whether a process that passes the child's failure on ends in this way. */
+static bool has_same_end(const struct failed_parent *parent, const struct failed_child *child)
+{
+    const struct process_event *end = child->end;
+
+    if (parent->end->event_type != EVENT_EXIT)
+        return int_is_known(end->signal_num) && end->signal_num == parent->end->signal_num;
+    return int_is_known(end->signal_num) ? parent->end->exit_code == SIGNAL_STATUS(end->signal_num)
+                                         : parent->end->exit_code == end->exit_code;
+}
+
+/* Returns whether the child was killed without being asked to end, and not by its parent. */
+static bool has_crashed(const struct failed_parent *parent, const struct failed_child *child)
+{
+    const struct process_event *end = child->end;
+
+    return (end->event_type == EVENT_OOM || signal_is_crash(end->signal_num)) &&
+           end->sender_pid != parent->end->pid;
+}
+
+/* Returns whether the script of the parent, the conventions of shells or the equal status prove
+ * that the child is the reason. */
+static bool is_proven(const struct failed_parent *parent, const struct failed_child *child,
+                      enum program_kind kind)
+{
+    char name[PROGRAM_MAX_BYTES + 1];
+    const struct process_event *end = parent->end;
+    bool is_named = child->end->command && command_program(child->end->command, name);
+    bool is_last = ended_last(parent, child) && ended_at_once(parent);
+    bool is_same = has_same_end(parent, child);
+    bool is_specific = is_same && end->exit_code >= SPECIFIC_STATUS;
+
+    switch (inline_script_end(end->command, is_named ? name : NULL, end->exit_code)) {
+    case SCRIPT_SETS_STATUS: return false;
+    case SCRIPT_STOPS:
+        if (is_last)
+            return true;
+        break;
+    case SCRIPT_PASSES_ON:
+        if (is_last && is_same)
+            return true;
+        break;
+    case SCRIPT_UNKNOWN: break;
+    }
+    if (is_specific)
+        return true;
+    if (has_crashed(parent, child) && !child->is_followed && ended_at_once(parent) &&
+        (kind == PROGRAM_SHELL ? is_last && end->exit_code == 1 : true))
+        return true;
+    return is_last && is_same && !program_may_answer(child->end);
+}
+
+/* Returns the first child that has led to the status of a program that runs others. */
+static size_t find_explained(const struct failed_parent *parent)
+{
+    const struct process_event *end = parent->end;
+    bool keeps_going = parent->keeps_going || program_keeps_going(end->command, end->exit_code);
+    size_t i = 0;
+
+    while (i < parent->count &&
+           ((parent->children[i].is_followed && !keeps_going) ||
+            !program_explains(end->command, end->exit_code, parent->children[i].end)))
+        i++;
+    return i;
+}
+
+/* Returns the first failed job of a program whose status counts them: it runs them last. If that
+ * one is no longer known, returns the last. */
+static size_t find_counted(const struct failed_parent *parent)
+{
+    uint64_t jobs = (uint64_t)parent->end->exit_code;
+
+    for (size_t i = 0; i < parent->count; i++)
+        if (parent->children[i].later_failures + 1 == jobs)
+            return i;
+    bool are_enough = parent->count && parent->children[0].later_failures >= jobs;
+    return are_enough && jobs <= COUNTED_MAX + 1 ? parent->count - 1 : parent->count;
+}
+
+/* Returns the last child that ended in the same way; the count: none did. */
+static size_t find_same(const struct failed_parent *parent)
+{
+    for (size_t i = parent->count; i > 0; i--)
+        if (has_same_end(parent, &parent->children[i - 1]))
+            return i - 1;
+    return parent->count;
+}
+
+static struct failure_reason find_reason_of_exit(const struct failed_parent *parent)
+{
+    const struct process_event *end = parent->end;
+    enum program_kind kind = program_kind(end->command, end->exit_code);
+    size_t none = parent->count, at = none;
+
+    if (kind == PROGRAM_TESTER)
+        return (struct failure_reason){.at = none};
+    if (kind == PROGRAM_RUNNER)
+        at = find_explained(parent);
+    else if (kind == PROGRAM_COUNTER)
+        at = find_counted(parent);
+    else if (kind == PROGRAM_WRAPPER)
+        at = find_same(parent);
+    if (at < none && (ended_at_once(parent) || program_keeps_going(end->command, end->exit_code)))
+        return (struct failure_reason){.at = at, .is_proven = true};
+    for (size_t i = kind == PROGRAM_RUNNER || kind == PROGRAM_COUNTER ? 0 : none; i > 0; i--)
+        if (is_proven(parent, &parent->children[i - 1], kind))
+            return (struct failure_reason){.at = i - 1, .is_proven = true};
+    const struct failed_child *last = none ? &parent->children[none - 1] : NULL;
+    bool is_open =
+        last && ended_at_once(parent) && !last->is_followed &&
+        last->end->sender_pid != end->pid && /* else it ended the child itself */
+        (has_same_end(parent, last) || !program_may_answer(last->end));
+    return (struct failure_reason){.at = is_open ? none - 1 : none};
+}
+
+struct failure_reason failure_reason_find(const struct failed_parent *parent)
+{
+    const struct failed_child *last = parent->count ? &parent->children[parent->count - 1] : NULL;
+
+    if (parent->end->event_type == EVENT_EXIT)
+        return find_reason_of_exit(parent);
+    /* a shell or a wrapper ends itself by the signal of its child */
+    bool is_passed_on = last && parent->end->event_type == EVENT_KILL &&
+                        parent->end->sender_pid == parent->end->pid && has_same_end(parent, last) &&
+                        ended_last(parent, last) && ended_at_once(parent);
+    return (struct failure_reason){.at = parent->count - is_passed_on, .is_proven = is_passed_on};
+}
