@@ -1,5 +1,6 @@
 /* The end of a run: its figures, its cause and its chain of failures. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -27,6 +28,19 @@ static void add_cpu(const struct daemon *daemon, const struct run *run,
     cpu_time_fill_profile(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
 }
 
+/* All processes together have at least as much memory as the largest had. */
+static void add_sums(const struct run_usage *usage, struct job_profile *profile)
+{
+    struct run_exactness *exactness = &profile->exactness;
+    double peak_mb = profile->peak_rss_mb;
+
+    profile->peak_total_mb = fmax(bytes_to_mb(usage->peak_total_bytes), peak_mb);
+    profile->peak_unique_min_mb = fmax(bytes_to_mb(usage->peak_unique_min_bytes), peak_mb);
+    profile->peak_unique_mb =
+        fmax(bytes_to_mb(usage->peak_unique_bytes), profile->peak_unique_min_mb);
+    exactness->peak_total_mb = exactness->peak_unique_min_mb = exactness->peak_unique_mb = SAMPLED;
+}
+
 /* Fills in sampled figures that were not reported. */
 static void add_figures(struct daemon *daemon, const struct run *run, struct job_profile *profile)
 {
@@ -46,11 +60,8 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
         profile->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
         profile->exactness.peak_rss_mb = LOWER_BOUND;
     }
-    if (!real_is_known(profile->peak_total_mb)) {
-        profile->peak_total_mb = bytes_to_mb(usage->peak_total_bytes);
-        profile->peak_unique_mb = bytes_to_mb(usage->peak_unique_bytes);
-        profile->exactness.peak_total_mb = profile->exactness.peak_unique_mb = SAMPLED;
-    }
+    if (!real_is_known(profile->peak_total_mb))
+        add_sums(usage, profile);
     if (!int_is_known(profile->peak_processes) && int_is_known(usage->peak_processes)) {
         profile->peak_processes = usage->peak_processes;
         profile->exactness.peak_processes = SAMPLED;

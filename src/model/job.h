@@ -50,9 +50,9 @@ struct sheet_metric {
 struct sheet_metric_list LIST(struct sheet_metric);
 
 /* The three ways to count the memory of a run, named alike in all output. */
-#define LARGEST_PROCESS      "largest process"      /* peak_rss_mb */
-#define ALL_PROCESSES        "all processes"        /* peak_total_mb */
-#define WITHOUT_SHARED_PAGES "without shared pages" /* peak_unique_mb */
+#define LARGEST_PROCESS "largest process" /* peak_rss_mb */
+#define ALL_PROCESSES   "all processes"   /* peak_total_mb */
+#define TOGETHER        "together"        /* peak_unique_min_mb to peak_unique_mb */
 
 /* The figures of a run: see run-figures.h. */
 struct job_profile {

@@ -13,9 +13,10 @@ FIGURE(REAL, peak_rss_mb, MARKED, IN_MB, REPORTED, LIVE, .label = LARGEST_PROCES
        .min_difference = 1, .meaning = "peak RSS of the largest process")
 FIGURE(REAL, peak_total_mb, MARKED, IN_MB, REPORTED, LIVE, .label = ALL_PROCESSES,
        .meaning = "largest sum of the RSS of all processes; shared pages count in each")
-FIGURE(REAL, peak_unique_mb, MARKED, IN_MB, REPORTED, LIVE, .label = WITHOUT_SHARED_PAGES,
-       .min_difference = 1,
-       .meaning = "largest sum of RSS minus shared pages, plus the largest shared part once")
+FIGURE(REAL, peak_unique_min_mb, MARKED, IN_MB, REPORTED, LIVE, .label = TOGETHER ", at least",
+       .meaning = "memory of all processes with shared pages counted once: lower end")
+FIGURE(REAL, peak_unique_mb, MARKED, IN_MB, REPORTED, LIVE, .label = TOGETHER, .min_difference = 1,
+       .meaning = "memory of all processes with shared pages counted once: upper end")
 FIGURE(REAL, cpu_seconds, MARKED, IN_SECONDS, REPORTED, LIVE, .label = "CPU",
        .min_difference = 0.01, .alias = "total_cpu_seconds", .meaning = "CPU time of all processes")
 FIGURE(REAL, user_seconds, MARKED, IN_SECONDS, REPORTED, .label = "user",

@@ -33,6 +33,7 @@ struct job_usage {
     double cpu_percent;
     double cpu_seconds;
     double rss_mb;
+    double unique_min_mb;
     double unique_mb;
     int64_t processes;
     const char *run_id;

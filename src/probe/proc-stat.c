@@ -6,7 +6,9 @@
 #include "base/macros.h"
 #include "probe/lines.h"
 
-#define FLAG_KERNEL_THREAD 0x00200000u /* PF_KTHREAD, include/linux/sched.h */
+/* include/linux/sched.h */
+#define FLAG_FORKED        0x00000040u /* PF_FORKNOEXEC */
+#define FLAG_KERNEL_THREAD 0x00200000u /* PF_KTHREAD */
 
 /* The fields after the name, separated by one blank. An error is sticky, so that the parser needs
  * only one check at the end. */
@@ -87,7 +89,10 @@ int proc_stat_parse(const char *bytes, size_t length, struct proc_stat *ret)
     stat.ppid = (pid_t)scan_number(&fields, INT32_MAX);
     skip_fields(&fields, 4); /* process group to terminal's process group */
     stat.flags = scan_number(&fields, UINT64_MAX);
-    skip_fields(&fields, 4); /* faults */
+    stat.faults = scan_number(&fields, INT64_MAX / 2);
+    skip_fields(&fields, 1); /* minor faults of reaped children */
+    stat.faults += scan_number(&fields, INT64_MAX / 2);
+    skip_fields(&fields, 1); /* major faults of reaped children */
     stat.user_ticks = scan_number(&fields, UINT64_MAX);
     stat.system_ticks = scan_number(&fields, UINT64_MAX);
     stat.children_user_ticks = scan_number(&fields, UINT64_MAX);
@@ -105,6 +110,11 @@ int proc_stat_parse(const char *bytes, size_t length, struct proc_stat *ret)
         return -EBADMSG;
     *ret = stat;
     return 0;
+}
+
+bool proc_stat_is_forked(const struct proc_stat *stat)
+{
+    return stat->flags & FLAG_FORKED;
 }
 
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat)

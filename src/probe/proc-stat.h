@@ -17,6 +17,7 @@ struct proc_stat {
     char state;
     pid_t ppid;
     uint64_t flags;
+    uint64_t faults; /* minor and major, of all threads */
     uint64_t user_ticks;
     uint64_t system_ticks;
     uint64_t children_user_ticks; /* of the children it has reaped */
@@ -30,6 +31,9 @@ struct proc_stat {
 /* Returns 0, or -EBADMSG if the file is truncated, malformed or has a value out of range. Fields
  * after arg_start are ignored. */
 int proc_stat_parse(const char *bytes, size_t length, struct proc_stat *ret);
+
+/* Returns whether the process has not called exec since its fork. */
+bool proc_stat_is_forked(const struct proc_stat *stat);
 
 /* Returns whether the process is a kernel thread, which has no memory and no command line. */
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat);

@@ -61,6 +61,8 @@ static int parse_line(struct line line, struct proc_status *status, struct ids *
         return line_scan_int(&line, &status->tracer_pid);
     } else if (line_skip_key(&line, "VmHWM:")) {
         return line_scan_kb(&line, &status->peak_rss_bytes);
+    } else if (line_skip_key(&line, "RssShmem:")) {
+        return line_scan_kb(&line, &status->shmem_bytes);
     } else if (line_skip_key(&line, "SigIgn:")) {
         uint64_t mask;
         int r = parse_mask(&line, &mask);
@@ -77,7 +79,8 @@ int proc_status_parse(const char *bytes, size_t length, struct proc_status *ret)
                                  .gid = INT_UNKNOWN,
                                  .tgid = INT_UNKNOWN,
                                  .tracer_pid = INT_UNKNOWN,
-                                 .peak_rss_bytes = INT_UNKNOWN};
+                                 .peak_rss_bytes = INT_UNKNOWN,
+                                 .shmem_bytes = INT_UNKNOWN};
     struct ids ids = {.has_one_uid = false};
     const char *at = bytes;
     struct line line;

@@ -12,6 +12,7 @@ struct proc_status {
     int64_t tgid;           /* the thread's process; INT_UNKNOWN if the line is missing */
     int64_t tracer_pid;     /* 0: none; INT_UNKNOWN if the line is missing */
     int64_t peak_rss_bytes; /* VmHWM; INT_UNKNOWN for kernel threads and zombies */
+    int64_t shmem_bytes;    /* RssShmem, in the same way */
     bool ignores_sigchld;   /* the kernel reaps its children, and their figures are lost */
 };
 

@@ -210,6 +210,9 @@ static void fill_from_stat(const struct proc_tree *tree, const struct proc_stat 
     reading->start_ticks = stat->start_ticks;
     reading->state = stat->state;
     reading->threads = stat->threads;
+    reading->faults = (int64_t)stat->faults;
+    reading->arg_start = stat->arg_start;
+    reading->is_forked = proc_stat_is_forked(stat);
     reading->vsize_bytes =
         stat->vsize_bytes <= INT64_MAX ? (int64_t)stat->vsize_bytes : INT_UNKNOWN;
     reading->user_ns = ticks_to_ns(tree, stat->user_ticks);
@@ -361,6 +364,7 @@ static void fill_status(struct proc_tree *tree, struct process_files *files, boo
     if (!every_time)
         return; /* an occasional peak would switch between known and unknown */
     reading->peak_rss_bytes = status.peak_rss_bytes;
+    reading->shmem_bytes = status.shmem_bytes;
     reading->ignores_sigchld = status.ignores_sigchld;
 }
 
@@ -425,6 +429,8 @@ static void reading_init(struct process_reading *reading)
         .shared_bytes = INT_UNKNOWN,
         .open_fds = INT_UNKNOWN,
         .peak_rss_bytes = INT_UNKNOWN,
+        .shmem_bytes = INT_UNKNOWN,
+        .faults = INT_UNKNOWN,
         .fd_limit = INT_UNKNOWN,
         .read_bytes = INT_UNKNOWN,
         .write_bytes = INT_UNKNOWN,

@@ -30,11 +30,16 @@ struct process_reading {
 
     int64_t vsize_bytes;
     int64_t rss_bytes;
-    int64_t shared_bytes;
+    int64_t shared_bytes; /* the part that is files and shared memory; the rest is anonymous */
+    int64_t faults;       /* page faults so far, minor and major, of all threads */
     int64_t open_fds;
+    uint64_t arg_start; /* differs between programs: set at exec, copied at fork; 0: unknown */
+    uint64_t memory_id; /* equal in processes that share all their memory; 0: unknown */
+    bool is_forked;     /* it has not called exec: its memory is a copy of its parent's */
 
     /* extras: more expensive, read only on request */
     int64_t peak_rss_bytes;
+    int64_t shmem_bytes; /* the part of shared_bytes that is shared memory, with tmpfs */
     int64_t fd_limit;
     int64_t read_bytes;
     int64_t write_bytes;

@@ -37,6 +37,23 @@ int vmstat_parse_oom_kills(const char *bytes, size_t length, int64_t *ret)
     return 0;
 }
 
+int vmstat_parse_huge_pages(const char *bytes, size_t length, int64_t *ret)
+{
+    const char *at = bytes;
+    int64_t sum = 0, count;
+    struct line line;
+
+    while (lines_next(&at, bytes + length, &line)) {
+        if (!line_skip_key(&line, "thp_fault_alloc ") &&
+            !line_skip_key(&line, "thp_collapse_alloc "))
+            continue;
+        if (line_scan_int(&line, &count) < 0 || __builtin_add_overflow(sum, count, &sum))
+            return -EBADMSG;
+    }
+    *ret = sum;
+    return 0;
+}
+
 int loadavg_parse(const char *bytes, size_t length, struct loadavg *ret)
 {
     struct loadavg load;

@@ -29,5 +29,9 @@ int cpu_ticks_parse(const char *bytes, size_t length, struct cpu_ticks *ret);
 /* vmstat: the number of processes that the OOM killer has killed since boot, in any cgroup. */
 int vmstat_parse_oom_kills(const char *bytes, size_t length, int64_t *ret);
 
+/* vmstat: the number of huge pages that page faults and the kernel's own thread have made for
+ * anonymous memory since boot; 0 for a kernel without them. */
+int vmstat_parse_huge_pages(const char *bytes, size_t length, int64_t *ret);
+
 /* pressure/cpu, pressure/memory, pressure/io. */
 int psi_parse(const char *bytes, size_t length, struct psi_line *ret);

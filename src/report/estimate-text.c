@@ -41,7 +41,7 @@ int estimate_format(const char *job_type, const struct resource_estimate *estima
     size_t start = out->length;
 
     append_type(job_type, estimate, style, out);
-    table_add(&table, "memory, " WITHOUT_SHARED_PAGES);
+    table_add(&table, "memory, " TOGETHER);
     table_add(&table, human_mb(&figure, estimate->peak_memory_mb_p50));
     table_add(&table, human_mb(&figure, estimate->peak_memory_mb_p95));
     table_add(&table, "CPU");

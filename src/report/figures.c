@@ -54,6 +54,20 @@ const char *figure_bytes(struct human *buffer, int64_t bytes)
     return human_mb(buffer, bytes < 0 ? REAL_UNKNOWN : (double)bytes / BYTES_PER_MB);
 }
 
+const char *figure_mb_range(struct human *buffer, double min_mb, double max_mb)
+{
+    struct human max, min;
+
+    human_mb(&max, max_mb);
+    human_mb(&min, min_mb);
+    if (!real_is_known(min_mb) || !real_is_known(max_mb) || strcmp(min.text, max.text) == 0)
+        return strcpy(buffer->text, max.text);
+    if (strcmp(strchr(min.text, ' '), strchr(max.text, ' ')) == 0)
+        *strchr(min.text, ' ') = '\0'; /* the unit once */
+    snprintf(buffer->text, sizeof(buffer->text), "%.12s to %.12s", min.text, max.text);
+    return buffer->text;
+}
+
 const char *figure_percent(struct human *buffer, double percent)
 {
     if (!real_is_known(percent))

@@ -17,6 +17,8 @@ const char *figure_count(struct human *buffer, int64_t count);
 const char *figure_tally(struct human *buffer,
                          double count); /* a count that is stored as a double */
 const char *figure_bytes(struct human *buffer, int64_t bytes);
+/* "1.20 to 1.40 GB"; one figure if both ends are printed alike, or the lower one is unknown. */
+const char *figure_mb_range(struct human *buffer, double min_mb, double max_mb);
 const char *figure_percent(struct human *buffer, double percent);
 const char *figure_cores(struct human *buffer, double cpu_percent); /* "0.43 cores" for 43 % */
 const char *figure_pid(struct human *buffer, int64_t pid);          /* "-" for 0 */

@@ -27,7 +27,7 @@ void run_figures_format_cpu(const struct job_profile *profile, struct text *out)
 
 void run_figures_format_memory(const struct job_profile *profile, struct text *out)
 {
-    struct human peak, total, unique;
+    struct human peak, total, together;
 
     if (!real_is_known(profile->peak_rss_mb) && !real_is_known(profile->peak_total_mb)) {
         text_append_char(out, '-');
@@ -45,7 +45,7 @@ void run_figures_format_memory(const struct job_profile *profile, struct text *o
     text_printf(out, "%s%s " ALL_PROCESSES, exactness_mark(profile->exactness.peak_total_mb),
                 human_mb(&total, profile->peak_total_mb));
     if (real_is_known(profile->peak_unique_mb))
-        text_printf(out, ", %s%s " WITHOUT_SHARED_PAGES,
-                    exactness_mark(profile->exactness.peak_unique_mb),
-                    human_mb(&unique, profile->peak_unique_mb));
+        text_printf(
+            out, ", %s%s " TOGETHER, exactness_mark(profile->exactness.peak_unique_mb),
+            figure_mb_range(&together, profile->peak_unique_min_mb, profile->peak_unique_mb));
 }

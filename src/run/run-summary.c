@@ -181,20 +181,24 @@ static void fill_memory(const struct run_facts *facts, struct job_profile *profi
     if (!int_is_known(peak))
         return;
     int64_t total = usage && !is_single ? MAX(usage->peak_total_bytes, peak) : peak;
-    int64_t unique = usage && !is_single ? MAX(usage->peak_unique_bytes, peak) : peak;
+    int64_t unique_min = usage && !is_single ? MAX(usage->peak_unique_min_bytes, peak) : peak;
+    int64_t unique = usage && !is_single ? MAX(usage->peak_unique_bytes, unique_min) : peak;
     profile->peak_rss_mb = (double)peak / BYTES_PER_MB;
     profile->peak_total_mb = (double)total / BYTES_PER_MB;
+    profile->peak_unique_min_mb = (double)unique_min / BYTES_PER_MB;
     profile->peak_unique_mb = (double)unique / BYTES_PER_MB;
 
     int sums = usage ? SAMPLED : LOWER_BOUND;
     profile->exactness.peak_total_mb = is_single ? profile->exactness.peak_rss_mb : sums;
-    profile->exactness.peak_unique_mb = profile->exactness.peak_total_mb;
+    profile->exactness.peak_unique_min_mb = profile->exactness.peak_unique_mb =
+        profile->exactness.peak_total_mb;
 }
 
 static void mark_lower_bounds(struct run_exactness *exactness)
 {
     exactness->cpu_seconds = exactness->user_seconds = exactness->system_seconds = LOWER_BOUND;
-    exactness->peak_rss_mb = exactness->peak_total_mb = exactness->peak_unique_mb = LOWER_BOUND;
+    exactness->peak_rss_mb = exactness->peak_total_mb = LOWER_BOUND;
+    exactness->peak_unique_min_mb = exactness->peak_unique_mb = LOWER_BOUND;
 }
 
 static void mark_peak_lower_bound(struct run_exactness *exactness)

@@ -8,9 +8,11 @@
 #include "base/cleanup.h"
 #include "config/paths.h"
 #include "model/redact.h"
+#include "probe/huge-pages.h"
 #include "probe/system.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
+#define SYS_ROOT    "/sys"
 
 struct collector {
     struct procfs *procfs;
@@ -19,7 +21,56 @@ struct collector {
     struct sampler *sampler;
     struct readings readings;
     struct redaction redaction;
+    struct registry *registry;
+    struct huge_pages huge_pages;
+    struct memory_bounds bounds;
 };
+
+static uint64_t ticks_of(const struct moment *moment)
+{
+    return moment->boot_ns / (NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* Whether a member of a run has not called exec, so that it may share memory with its parent. Any
+ * process of the reading may be a member. */
+static bool may_have_copies(const struct collector *collector)
+{
+    const struct readings *readings = &collector->readings;
+    bool has_copies = false;
+
+    if (!collector->registry || !registry_run_count(collector->registry))
+        return false;
+    for (size_t i = 0; i < readings->count && !has_copies; i++)
+        has_copies = readings->items[i].is_forked && readings->items[i].rss_bytes > 0;
+    return has_copies;
+}
+
+/* The counters are read after the processes, so these may have made more huge pages, never fewer,
+ * than the processes had; a process that starts later has made none of them. */
+static void read_bounds(struct collector *collector)
+{
+    struct moment now = moment_now();
+
+    collector->bounds.huge_bytes = huge_pages_made(&collector->huge_pages);
+    collector->bounds.at_ticks = ticks_of(&now);
+}
+
+static void update_bounds(struct collector *collector)
+{
+    if (may_have_copies(collector))
+        read_bounds(collector);
+    sampler_set_bounds(collector->sampler, &collector->bounds);
+}
+
+/* A process that is started at once counts as started later. */
+static void init_bounds(struct collector *collector)
+{
+    collector->bounds.total_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    collector->bounds.fault_bytes = collector->huge_pages.fault_bytes;
+    read_bounds(collector);
+    collector->bounds.at_ticks--;
+    sampler_set_bounds(collector->sampler, &collector->bounds);
+}
 
 int collector_new(const struct collector_options *options, struct collector **ret)
 {
@@ -31,6 +82,9 @@ int collector_new(const struct collector_options *options, struct collector **re
     if (!collector)
         return -ENOMEM;
 
+    collector->registry = options->registry;
+    huge_pages_init(&collector->huge_pages, proc_root,
+                    options->sys_root ? options->sys_root : SYS_ROOT);
     int r = procfs_new(proc_root, procfs_default_budget(), &collector->procfs);
     /* The pids in it would not be those of sonde's pid namespace. */
     if (r == 0 && !options->proc_root && !procfs_is_live(collector->procfs))
@@ -41,6 +95,7 @@ int collector_new(const struct collector_options *options, struct collector **re
         r = sampler_new(&sampler_options, &collector->sampler);
     if (r < 0)
         return r;
+    init_bounds(collector);
     collector->readings.redaction = &collector->redaction;
     collector_redact(collector, options->redact);
     *ret = TAKE_PTR(collector);
@@ -54,6 +109,7 @@ void collector_free(struct collector *collector)
     procfs_free(collector->procfs);
     system_probe_free(collector->system);
     sampler_free(collector->sampler);
+    huge_pages_done(&collector->huge_pages);
     readings_done(&collector->readings);
     free(collector);
 }
@@ -106,9 +162,11 @@ int collector_read_pids(struct collector *collector, const pid_t *pids, size_t c
                         const struct readings **ret)
 {
     int r = read_pids(collector, pids, count, false);
-    if (r == 0)
-        *ret = &collector->readings;
-    return r;
+    if (r < 0)
+        return r;
+    update_bounds(collector);
+    *ret = &collector->readings;
+    return 0;
 }
 
 int collector_scan(struct collector *collector, probe_depth_fn depth, void *context)
@@ -130,6 +188,7 @@ int collector_take(struct collector *collector, const struct collect_request *re
     if (r < 0)
         return r;
     system_probe_read(collector->system, started_ns, &system);
+    update_bounds(collector);
     r = sampler_take(collector->sampler,
                      &(struct sampler_input){.readings = &collector->readings,
                                              .system = &system,

@@ -11,6 +11,7 @@ struct collector;
 struct collector_options {
     const char *proc_root;          /* NULL: /proc */
     const char *cgroup_root;        /* NULL: /sys/fs/cgroup */
+    const char *sys_root;           /* NULL: /sys */
     struct registry *registry;      /* owned by the caller; NULL: no jobs */
     const struct text_list *redact; /* see collector_redact() */
 };

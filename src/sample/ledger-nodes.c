@@ -15,9 +15,11 @@ static int open_run_account(struct ledger *ledger, const struct run_node *node)
         .node = node,
         .usage = {.peak_rss_bytes = INT_UNKNOWN,
                   .peak_total_bytes = INT_UNKNOWN,
+                  .peak_unique_min_bytes = INT_UNKNOWN,
                   .peak_unique_bytes = INT_UNKNOWN,
                   .peak_processes = INT_UNKNOWN,
                   .rss_bytes = INT_UNKNOWN,
+                  .unique_min_bytes = INT_UNKNOWN,
                   .unique_bytes = INT_UNKNOWN},
     };
     LIST_INIT(&opened->accounts);
@@ -51,6 +53,7 @@ static void raise_peaks(struct run_usage *usage, const struct run_usage *part)
 {
     usage->peak_rss_bytes = MAX(usage->peak_rss_bytes, part->peak_rss_bytes);
     usage->peak_total_bytes = MAX(usage->peak_total_bytes, part->peak_total_bytes);
+    usage->peak_unique_min_bytes = MAX(usage->peak_unique_min_bytes, part->peak_unique_min_bytes);
     usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, part->peak_unique_bytes);
     usage->peak_processes = MAX(usage->peak_processes, part->peak_processes);
 }

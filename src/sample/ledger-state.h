@@ -7,6 +7,57 @@
 #include "base/vec.h"
 #include "sample/ledger.h"
 
+/* What a process had before it forked the first of its present copies. */
+struct copies {
+    unsigned count;
+    int64_t anon_bytes;
+    uint64_t growth;
+};
+
+/* The memory of one process, at its last reading: see ledger-memory.c. A copy is a process that has
+ * not called exec since its fork. */
+struct account_memory {
+    bool is_present;  /* at this tick; a zombie has none */
+    bool was_present; /* at any tick */
+    bool is_new;      /* at no tick before */
+    bool is_copy;
+    int64_t rss_bytes;
+    int64_t anon_bytes;
+    int64_t shared_bytes;
+    int64_t shmem_bytes; /* INT_UNKNOWN: not known */
+    int64_t peak_bytes;
+    uint64_t arg_start;
+    uint64_t memory_id;
+    uint64_t growth;     /* the most that page faults can have added */
+    uint64_t growth_min; /* the same with the huge pages that were made before the tick */
+    uint64_t growth_at_start;
+    /* before its last reading, and of its present program */
+    int64_t anon_then;
+    uint64_t growth_then;
+    /* a copy: its parent, as it was before the fork */
+    pid_t parent_pid; /* 0: not known */
+    uint64_t parent_start;
+    int64_t parent_anon;
+    uint64_t parent_growth;
+    int64_t inherited_max; /* INT_UNKNOWN: not known */
+    struct copies copies;  /* of it, at this tick */
+};
+
+/* The memory of the processes of a node at one tick. */
+struct memory_sums {
+    int64_t rss_bytes;
+    int64_t anon_bytes, anon_max;
+    int64_t own_bytes; /* anonymous, certainly of one process only */
+    int64_t shared_bytes, shared_max;
+    int64_t file_max, shmem_max; /* parts of the shared memory, where they are known */
+    int64_t saved_bytes;         /* inherited by copies, and so perhaps counted twice */
+    int64_t lost_bytes;          /* the part of it that the parents may not have any more */
+};
+
+struct memory_interval {
+    int64_t min_bytes, max_bytes;
+};
+
 /* The account of one process. */
 struct account {
     pid_t pid;
@@ -27,6 +78,7 @@ struct account {
     unsigned unseen;             /* number of ticks in a row at which it was missing */
     bool is_settled;             /* vanished, and its time was passed on */
     unsigned unsettled_children; /* vanished at this tick, and must be settled before it */
+    struct account_memory memory;
 };
 
 /* The sums of one node and of the nodes in it. Each process is added to all its nodes at once, so
@@ -39,7 +91,8 @@ struct run_account {
     LIST_HEAD(, account) accounts;
     struct cpu_time tick_living;
     bool tick_is_rounded;
-    int64_t tick_rss, tick_private, tick_shared_max, tick_processes;
+    int64_t tick_processes;
+    struct memory_sums tick_memory;
 };
 
 struct ledger {
@@ -48,6 +101,7 @@ struct ledger {
     struct map accounts;                   /* pid → struct account */
     struct map runs;                       /* by the node's address → struct run_account */
     struct VEC(struct account *) vanished; /* scratch list, reused from tick to tick */
+    struct memory_bounds bounds, bounds_then, bounds_before; /* the latest first */
 };
 
 static inline struct cpu_time add(struct cpu_time a, struct cpu_time b)
@@ -107,8 +161,15 @@ static inline bool awaits_parent_cover(const struct run_node *node)
 struct cpu_time ledger_account_total(const struct account *account);
 
 /* Makes the sums of this tick, with those of ended processes, the usage of the node. */
-void ledger_update_usage(struct run_account *run);
+void ledger_update_usage(const struct ledger *ledger, struct run_account *run);
 
 /* Returns the account of the node, opened if needed, with those of the nodes around it, so that a
  * node never exists without them. NULL without memory. */
 struct run_account *ledger_open_run(struct ledger *ledger, const struct run_node *node);
+
+/* Records the memory of a process that was read. */
+void ledger_observe_memory(const struct ledger *ledger, struct account *account,
+                           const struct process_reading *reading);
+/* Adds the memory of all processes of this tick to the sums of their nodes. */
+void ledger_sum_memory(struct ledger *ledger);
+struct memory_interval ledger_memory(const struct ledger *ledger, const struct memory_sums *sums);

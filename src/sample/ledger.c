@@ -66,6 +66,8 @@ int ledger_new(pid_t own_pid, struct ledger **ret)
     if (!ledger)
         return -ENOMEM;
     ledger->own_pid = own_pid;
+    ledger->bounds =
+        (struct memory_bounds){.total_bytes = INT64_MAX, .fault_bytes = FAULT_BYTES_MAX};
     *ret = ledger;
     return 0;
 }
@@ -163,7 +165,8 @@ void ledger_begin(struct ledger *ledger, const struct run_node *root)
 
     ledger->root = root;
     for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
-        account->seen = account->seen && !is_read(ledger, account->run);
+        if (is_read(ledger, account->run))
+            account->seen = account->memory.is_present = false;
         account->unsettled_children = 0;
     }
     position = 0;
@@ -172,7 +175,8 @@ void ledger_begin(struct ledger *ledger, const struct run_node *root)
             continue;
         run->tick_living = (struct cpu_time){0};
         run->tick_is_rounded = false;
-        run->tick_rss = run->tick_private = run->tick_shared_max = run->tick_processes = 0;
+        run->tick_processes = 0;
+        run->tick_memory = (struct memory_sums){0};
     }
 }
 
@@ -204,19 +208,13 @@ static struct cpu_time reaped_time(const struct process_reading *reading)
     return (struct cpu_time){user_ns + system_ns, user_ns, system_ns};
 }
 
-static void observe_memory(struct run_account *run, const struct process_reading *reading)
+static void observe_peak(struct run_account *run, const struct process_reading *reading)
 {
     int64_t peak =
         int_is_known(reading->peak_rss_bytes) ? reading->peak_rss_bytes : reading->rss_bytes;
 
     if (int_is_known(peak))
         run->usage.peak_rss_bytes = MAX(run->usage.peak_rss_bytes, peak);
-    if (!int_is_known(reading->rss_bytes))
-        return;
-    int64_t shared = (int64_t)known_or_zero(reading->shared_bytes);
-    run->tick_rss += reading->rss_bytes;
-    run->tick_private += MAX(reading->rss_bytes - shared, (int64_t)0);
-    run->tick_shared_max = MAX(run->tick_shared_max, shared);
 }
 
 /* sonde's own wait4 is exact. If it returns less than was seen, the kernel has discarded some time.
@@ -276,11 +274,12 @@ int ledger_observe(struct ledger *ledger, const struct run_node *node,
     raise_to(&account->own, own_time(reading));
     account->reaped_then = account->reaped;
     raise_to(&account->reaped, reaped_time(reading));
+    ledger_observe_memory(ledger, account, reading);
     bool kernel_discards_children =
         reading->ignores_sigchld && node->run->node.processes > 1 && !account->is_covered;
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
-        observe_memory(run_account, reading);
+        observe_peak(run_account, reading);
         if (kernel_discards_children)
             mark_incomplete(run_account);
     }
@@ -513,22 +512,24 @@ static void settle_finals(struct ledger *ledger)
         close_account(ledger, ledger->vanished.items[i]);
 }
 
-void ledger_update_usage(struct run_account *run)
+void ledger_update_usage(const struct ledger *ledger, struct run_account *run)
 {
     struct run_usage *usage = &run->usage;
-    int64_t unique = run->tick_private + run->tick_shared_max;
+    struct memory_interval unique = ledger_memory(ledger, &run->tick_memory);
 
     usage->accounted = add(add(run->settled, run->passed_on), run->tick_living);
     raise_to(&usage->cpu, usage->accounted);
     usage->cpu_is_rounded = run->tick_is_rounded;
     usage->processes = run->tick_processes;
-    usage->rss_bytes = run->tick_rss;
-    usage->unique_bytes = unique;
+    usage->rss_bytes = run->tick_memory.rss_bytes;
+    usage->unique_min_bytes = unique.min_bytes;
+    usage->unique_bytes = unique.max_bytes;
     if (!run->tick_processes)
         return;
     usage->samples++;
-    usage->peak_total_bytes = MAX(usage->peak_total_bytes, run->tick_rss);
-    usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, unique);
+    usage->peak_total_bytes = MAX(usage->peak_total_bytes, usage->rss_bytes);
+    usage->peak_unique_min_bytes = MAX(usage->peak_unique_min_bytes, unique.min_bytes);
+    usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, unique.max_bytes);
     usage->peak_processes = MAX(usage->peak_processes, run->tick_processes);
 }
 
@@ -550,6 +551,7 @@ void ledger_end(struct ledger *ledger)
     if (!ledger->root) /* other readings may follow each other quickly */
         settle_lost(ledger);
     settle_finals(ledger);
+    ledger_sum_memory(ledger);
     for (struct account *account; (account = map_next(&ledger->accounts, &position));) {
         if (!is_read(ledger, account->run))
             continue;
@@ -560,7 +562,7 @@ void ledger_end(struct ledger *ledger)
     position = 0;
     for (struct run_account *run; (run = map_next(&ledger->runs, &position));)
         if (is_read(ledger, run))
-            ledger_update_usage(run);
+            ledger_update_usage(ledger, run);
 }
 
 void ledger_end_step(struct ledger *ledger, const struct run_node *node)
@@ -579,8 +581,9 @@ void ledger_end_step(struct ledger *ledger, const struct run_node *node)
         move_account(account, outer);
     bool was_rounded = step->tick_is_rounded;
     step->tick_living = (struct cpu_time){0};
-    step->tick_rss = step->tick_private = step->tick_shared_max = step->tick_processes = 0;
-    ledger_update_usage(step);
+    step->tick_processes = 0;
+    step->tick_memory = (struct memory_sums){0};
+    ledger_update_usage(ledger, step);
     step->usage.cpu_is_incomplete |= was_rounded;
 }
 

@@ -12,7 +12,8 @@
  * the sum is simpler: the exact times of ended processes plus those of live ones. Reaped time then
  * does not count, except what a process had reaped before these reports began.
  *
- * Memory: the largest process (peak RSS), the largest sum, the largest sum without shared pages.
+ * Memory: the largest process (peak RSS), the largest sum, and the largest sum with shared pages
+ * counted once, which is an interval: see ledger-memory.c.
  *
  * Runs within runs: a process counts for the node that it belongs to and for every node around that
  * one (struct run_node): the runs that its run was started in. If a process of an outer run reaps
@@ -49,7 +50,8 @@ struct run_usage {
                                   parent; exact when the run is over */
     int64_t peak_rss_bytes;
     int64_t peak_total_bytes;
-    int64_t peak_unique_bytes;
+    int64_t peak_unique_min_bytes; /* with shared pages counted once: at least, */
+    int64_t peak_unique_bytes;     /* and at most */
     int64_t peak_processes;
     uint64_t samples;       /* ticks at which it had a process */
     bool cpu_is_incomplete; /* the time of a vanished process is, or may be, missing */
@@ -58,6 +60,7 @@ struct run_usage {
     /* at the last tick */
     bool cpu_is_rounded; /* a live process has reaped others: that time is in whole ticks */
     int64_t rss_bytes;
+    int64_t unique_min_bytes;
     int64_t unique_bytes;
     int64_t processes;
 };
@@ -68,6 +71,22 @@ struct ledger;
  * -ENOMEM. */
 int ledger_new(pid_t own_pid, struct ledger **ret);
 void ledger_free(struct ledger *ledger);
+
+/* How much memory processes can have. Huge pages are rare and large, so they are not assumed for
+ * every page fault but counted for the whole machine. */
+struct memory_bounds {
+    int64_t total_bytes;  /* the machine's memory */
+    uint64_t fault_bytes; /* added by a page fault, unless it makes a huge page */
+    uint64_t huge_bytes;  /* all huge pages that the machine has made so far */
+    uint64_t at_ticks;    /* since boot: a process that started later made none of these */
+};
+
+/* Unless more is known, every fault may add this: a huge page. */
+#define FAULT_BYTES_MAX (UINT64_C(2) << 20)
+
+/* Sets the bounds for the next ticks. Call it before the first tick, too, so that earlier huge
+ * pages do not count. Without a call, every fault may have made one. */
+void ledger_set_bounds(struct ledger *ledger, const struct memory_bounds *bounds);
 
 /* One tick: begin, observe every member that could be read, end. Returns 0 or -ENOMEM. `root`: only
  * of this node, which has none around it; NULL: of all. */

@@ -400,6 +400,7 @@ static void fill_usage(const struct snapshot_builder *builder, const struct run 
     usage->cpu_percent = state->cpu_percent;
     usage->cpu_seconds = ns_to_sec(used->cpu.total_ns);
     usage->rss_mb = bytes_to_mb(used->rss_bytes);
+    usage->unique_min_mb = bytes_to_mb(used->unique_min_bytes);
     usage->unique_mb = bytes_to_mb(used->unique_bytes);
 }
 
@@ -569,6 +570,11 @@ int sampler_set_outer(struct sampler *sampler, const struct run_node *node,
                       const struct run_node *outer)
 {
     return ledger_set_outer(sampler->ledger, node, outer);
+}
+
+void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds)
+{
+    ledger_set_bounds(sampler->ledger, bounds);
 }
 
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run_node *node)

@@ -61,6 +61,7 @@ int sampler_observe(struct sampler *sampler, const struct readings *readings,
                     const struct run_node *root);
 void sampler_end_step(struct sampler *sampler, const struct run_node *node);
 void sampler_forget_step(struct sampler *sampler, const struct run_node *node);
+void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds);
 
 /* Returns the usage of a node as of the last snapshot; NULL if nothing was ever observed of it. */
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run_node *node);

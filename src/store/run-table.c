@@ -475,6 +475,7 @@ void run_table_add_usage(struct run_row *run, const struct job_usage *usage)
     raise_real(&profile->cpu_seconds, add_earlier_cpu(run->taken, usage->cpu_seconds),
                &run->has_grown);
     raise_real(&profile->peak_total_mb, usage->rss_mb, &run->is_changed);
+    raise_real(&profile->peak_unique_min_mb, usage->unique_min_mb, &run->is_changed);
     raise_real(&profile->peak_unique_mb, usage->unique_mb, &run->is_changed);
     raise_real(&profile->max_cpu_pct, usage->cpu_percent, &run->is_changed);
     raise_int(&profile->peak_processes, usage->processes, &run->is_changed);

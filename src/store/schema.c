@@ -343,6 +343,7 @@ static const char *const migrations[SCHEMA_VERSION] = {
     "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN("cpu_seconds", "total_cpu_seconds") ";"
     "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN("processes", "process_spawn_count") ";"
     "ALTER TABLE jobs ADD COLUMN " NAME_COLUMN("left_running_count", "left_running") ";",
+    "", /* columns of new fields */
 };
 /* clang-format on */
 

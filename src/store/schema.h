@@ -7,7 +7,7 @@
 
 #define SCHEMA_APPLICATION_ID 0x736f6e64 /* "sond" */
 /* Raised with every change of the tables or views; schema.c has the migration to each version. */
-#define SCHEMA_VERSION 5
+#define SCHEMA_VERSION 6
 /* That of sonde 0.1.0: readers read databases from it on. */
 #define SCHEMA_VERSION_FIRST 4
 

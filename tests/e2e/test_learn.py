@@ -126,7 +126,7 @@ class RealJobs(LearnTestCase):
         self.assertEqual(calibration[0]["runs"], 6)
         self.assertRegex(self.text("estimate", "load"),
                          r"^load: estimated from 7 finished runs; 71 % of all runs failed\n.*\n"
-                         r"  memory, without shared pages +3..\.. MB")
+                         r"  memory, together +3..\.. MB")
 
 
 # ---- synthetic jobs, reported over RPC ----

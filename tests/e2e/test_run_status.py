@@ -28,6 +28,7 @@ SUMMARY_FIELDS = {
     "system_seconds": NUMBER,
     "peak_rss_mb": NUMBER,
     "peak_total_mb": NUMBER,
+    "peak_unique_min_mb": NUMBER,
     "peak_unique_mb": NUMBER,
     "processes": int,
     "peak_processes": int,
@@ -38,7 +39,7 @@ SUMMARY_FIELDS = {
     "exactness": dict,
 }
 EXACTNESS_FIELDS = ("cpu_seconds", "user_seconds", "system_seconds", "peak_rss_mb",
-                    "peak_total_mb", "peak_unique_mb", "processes")
+                    "peak_total_mb", "peak_unique_min_mb", "peak_unique_mb", "processes")
 
 
 class ExitStatus(harness.TestCase):

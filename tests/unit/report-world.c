@@ -45,6 +45,7 @@ struct job_report make_full_report(void)
     profile->system_seconds = 3.3;
     profile->peak_rss_mb = 812.4;
     profile->peak_total_mb = 1945.6;
+    profile->peak_unique_min_mb = 1660;
     profile->peak_unique_mb = 1900;
     profile->processes = 1501;
     profile->exit_count = 1501;

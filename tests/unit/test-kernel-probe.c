@@ -87,13 +87,18 @@ static void compare_all(const struct comparison *at)
     CHECK(at, threads, 0);
     CHECK(at, rss_bytes, 0);
     CHECK(at, shared_bytes, 0);
+    CHECK(at, faults, 0);
     CHECK(at, open_fds, 0);
     CHECK(at, fd_limit, 0);
     /* /proc has neither for a process whose first thread has ended. */
     if (proc->vsize_bytes || !proc->rss_bytes) {
         CHECK(at, vsize_bytes, 0);
         CHECK(at, peak_rss_bytes, 0);
+        CHECK(at, shmem_bytes, 0);
+        check_either(at, "arg_start", (int64_t)before->arg_start, (int64_t)proc->arg_start,
+                     (int64_t)after->arg_start);
     }
+    check_either(at, "is_forked", before->is_forked, proc->is_forked, after->is_forked);
     CHECK(at, read_bytes, 0);
     CHECK(at, write_bytes, 0);
     CHECK(at, cpu_ns, 0); /* both come from the scheduler */

@@ -164,10 +164,10 @@ static void test_estimate(void **state _unused_)
     estimate.failure_rate = 1 / 6.0;
     assert_int_equal(estimate_format("make\x1b test", &estimate, true, &plain, &out), 0);
     assert_text(&out, "make\\x1b test: estimated from 12 finished runs; 17 % of all runs failed\n"
-                      "                                USUAL (P50)  AT MOST (P95)\n"
-                      "  memory, without shared pages     310.2 MB        1.50 GB\n"
-                      "  CPU                                1.79 s              -\n"
-                      "  wall                               250 ms       5 m 00 s\n"
+                      "                    USUAL (P50)  AT MOST (P95)\n"
+                      "  memory, together     310.2 MB        1.50 GB\n"
+                      "  CPU                    1.79 s              -\n"
+                      "  wall                   250 ms       5 m 00 s\n"
                       "  confidence 0.62, sufficient for `sonde admit`\n");
     text_reset(&out);
     record_init(&resource_estimate_record, &estimate);

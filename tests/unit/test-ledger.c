@@ -255,7 +255,7 @@ static void test_memory(void **state _unused_)
     assert_true(usage->peak_rss_bytes == 300 * MB); /* the high-water mark of the larger one */
     assert_true(usage->peak_total_bytes == 150 * MB);
     assert_int_equal(usage->peak_processes, 2);
-    assert_true(usage->peak_unique_bytes == (60 + 20 + 40) * MB);
+    assert_true(usage->peak_unique_bytes == (60 + 20 + 40 + 30) * MB);
     assert_true(usage->rss_bytes == 60 * MB);
     assert_int_equal(usage->processes, 1);
     assert_int_equal(usage->samples, 2);
@@ -486,10 +486,10 @@ static void test_memory_of_runs_within_runs(void **state _unused_)
     assert_true(all->peak_total_bytes == 180 * MB);
     assert_int_equal(all->peak_processes, 3);
     assert_int_equal(part->peak_processes, 2);
-    assert_true(all->peak_unique_bytes == (60 + 20 + 20 + 40) * MB);
+    assert_true(all->peak_unique_bytes == (60 + 20 + 20 + 40 + 30 + 10) * MB);
     assert_true(all->rss_bytes == 60 * MB);
     assert_true(part->peak_total_bytes == 80 * MB);
-    assert_true(part->peak_unique_bytes == (20 + 20 + 30) * MB);
+    assert_true(part->peak_unique_bytes == (20 + 20 + 30 + 10) * MB);
     assert_true(part->rss_bytes == 0);
     assert_int_equal(part->samples, 1);
     assert_int_equal(all->samples, 2);

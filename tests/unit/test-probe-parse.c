@@ -165,7 +165,7 @@ static void test_stat_accepts_64_bit_values(void **state)
 static void test_stat_rejects_other_text_than_numbers(void **state)
 {
     (void)state;
-    static const unsigned fields[] = {1, 4, 9, 14, 15, 16, 17, 20, 22, 23, 48};
+    static const unsigned fields[] = {1, 4, 9, 10, 12, 14, 15, 16, 17, 20, 22, 23, 48};
     static const char *const values[] = {"-1", "x", "1x", "+1", "0x1", "1.5", "-"};
     char text[1024];
     struct proc_stat stat;
@@ -180,7 +180,7 @@ static void test_stat_rejects_other_text_than_numbers(void **state)
 static void test_stat_ignores_other_fields(void **state)
 {
     (void)state;
-    static const unsigned others[] = {5, 6, 7, 8, 10, 13, 18, 19, 21, 24, 25, 47, 49, 52};
+    static const unsigned others[] = {5, 6, 7, 8, 11, 13, 18, 19, 21, 24, 25, 47, 49, 52};
     char text[1024];
     struct proc_stat stat;
 

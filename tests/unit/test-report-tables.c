@@ -37,6 +37,7 @@ static void test_memory_fits_the_terminal(void **state _unused_)
     _cleanup_text_ struct text out = {0};
 
     profile.peak_rss_mb = profile.peak_total_mb = profile.peak_unique_mb = 1023.9;
+    profile.peak_unique_min_mb = 1020.1;
     profile.exactness.peak_rss_mb = LOWER_BOUND;
     profile.exactness.peak_total_mb = SAMPLED;
     style_label("memory", &out);
@@ -45,7 +46,7 @@ static void test_memory_fits_the_terminal(void **state _unused_)
     assert_non_null(
         strstr(text_string(&out),
                "  memory     ≥ 1023.9 MB largest process\n"
-               "             ~ 1023.9 MB all processes, ≥ 1023.9 MB without shared pages\n"));
+               "             ~ 1023.9 MB all processes, ≥ 1020.1 to 1023.9 MB together\n"));
     assert_in_range(widest_line(&out), 60, 80);
 }
 
@@ -199,7 +200,7 @@ static void test_summary(void **state _unused_)
                         "  wall       12.30 s\n"
                         "  CPU        ≥ 23.40 s (user ≥ 20.10 s, system ≥ 3.30 s), 1.90 cores\n"
                         "  memory     812.4 MB largest process\n"
-                        "             ~ 1.90 GB all processes, ≥ 1.86 GB without shared pages\n"
+                        "             ~ 1.90 GB all processes, ≥ 1.86 GB together\n"
                         "  processes  1,501\n"
                         "  left       pid 4242 still running: sleep\\x1b[1m 100\n");
 }

@@ -26,7 +26,7 @@ static void test_success(void **state _unused_)
                         "  started    2026-07-14 14:03:22 +0000\n"
                         "  ended      2026-07-14 14:03:34 +0000\n"
                         "  memory     812.4 MB largest process\n"
-                        "             ~ 1.90 GB all processes, ≥ 1.86 GB without shared pages\n"
+                        "             ~ 1.90 GB all processes, ≥ 1.62 to 1.86 GB together\n"
                         "  CPU        ≥ 23.40 s (user ≥ 20.10 s, system ≥ 3.30 s), 1.90 cores, "
                         "peak 3.98 cores\n"
                         "  wall       12.30 s\n"

@@ -54,6 +54,7 @@ static int set_up(void **state _unused_)
         .accounted = {.total_ns = 4 * NS_PER_SEC, .user_ns = 3 * NS_PER_SEC, .system_ns = NS_PER_SEC},
         .peak_rss_bytes = 100 * MB,
         .peak_total_bytes = 250 * MB,
+        .peak_unique_min_bytes = 140 * MB,
         .peak_unique_bytes = 150 * MB,
         .peak_processes = 2,
         .samples = 7,
@@ -95,10 +96,11 @@ static void assert_cpu(double user_seconds, double system_seconds, int exactness
     assert_int_equal(summary.profile.exactness.system_seconds, split);
 }
 
-static void assert_memory(double rss_mb, double total_mb, double unique_mb)
+static void assert_memory(double rss_mb, double total_mb, double unique_min_mb, double unique_mb)
 {
     assert_near(summary.profile.peak_rss_mb, rss_mb, 1e-6);
     assert_near(summary.profile.peak_total_mb, total_mb, 1e-6);
+    assert_near(summary.profile.peak_unique_min_mb, unique_min_mb, 1e-6);
     assert_near(summary.profile.peak_unique_mb, unique_mb, 1e-6);
 }
 
@@ -121,11 +123,12 @@ static void test_figures_come_from_the_ledger(void **state _unused_)
     assert_int_equal(summary.profile.kill_count, INT_UNKNOWN);
     assert_int_equal(summary.profile.num_samples, 7);
     assert_cpu(3, 1, EXACT);
-    assert_memory(100, 250, 150);
+    assert_memory(100, 250, 140, 150);
     assert_int_equal(summary.profile.exactness.processes, EXACT);
     assert_int_equal(summary.profile.exactness.peak_rss_mb, EXACT);
     assert_int_equal(summary.profile.exactness.peak_total_mb, SAMPLED);
     assert_int_equal(summary.profile.exactness.peak_unique_mb, SAMPLED);
+    assert_int_equal(summary.profile.exactness.peak_unique_min_mb, SAMPLED);
     assert_int_equal(summary.profile.exactness.peak_processes, SAMPLED);
 }
 
@@ -136,7 +139,7 @@ static void test_reaped_time_is_a_lower_bound(void **state _unused_)
     reap(2, 1, 20);
     make();
     assert_cpu(5, 2, LOWER_BOUND);
-    assert_memory(100, 250, 150);
+    assert_memory(100, 250, 140, 150);
 }
 
 static void test_without_samples_wait4_remains(void **state _unused_)
@@ -147,7 +150,7 @@ static void test_without_samples_wait4_remains(void **state _unused_)
     reap(1, 0, 32);
     make();
     assert_cpu(3, 1, LOWER_BOUND);
-    assert_memory(64, 64, 64);
+    assert_memory(64, 64, 64, 64);
     assert_int_equal(summary.profile.num_samples, 0);
     assert_int_equal(summary.profile.peak_processes, 1);
     assert_int_equal(summary.profile.exactness.peak_processes, LOWER_BOUND);
@@ -218,7 +221,7 @@ static void test_sums_of_a_single_process_are_its_own(void **state _unused_)
     usage.peak_total_bytes = 80 * MB; /* sampled before its peak */
     usage.peak_processes = 1;
     make();
-    assert_memory(100, 100, 100);
+    assert_memory(100, 100, 100, 100);
     assert_int_equal(summary.profile.peak_processes, 1);
     assert_int_equal(summary.profile.exactness.peak_processes, EXACT);
     assert_int_equal(summary.profile.exactness.peak_total_mb, EXACT);
@@ -228,9 +231,10 @@ static void test_sums_of_a_single_process_are_its_own(void **state _unused_)
 static void test_sums_are_at_least_the_largest_process(void **state _unused_)
 {
     usage.peak_total_bytes = 80 * MB;
+    usage.peak_unique_min_bytes = 50 * MB;
     usage.peak_unique_bytes = 60 * MB;
     make();
-    assert_memory(100, 100, 100);
+    assert_memory(100, 100, 100, 100);
     assert_int_equal(summary.profile.exactness.peak_total_mb, SAMPLED);
 }
 

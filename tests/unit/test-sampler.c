@@ -195,7 +195,8 @@ static void test_jobs(void **state _unused_)
     assert_near(usage->cpu_percent, 100, 1e-6);
     assert_int_equal(usage->processes, 2);
     assert_near(usage->rss_mb, 8, 1e-6);
-    assert_near(usage->unique_mb, 7, 1e-6);
+    assert_near(usage->unique_min_mb, 7, 1e-6);
+    assert_near(usage->unique_mb, 8, 1e-6);
     assert_int_equal(snapshot->running_jobs, 1);
     assert_int_equal(snapshot->active_sheets, 1);
 }
@@ -258,7 +259,8 @@ static void test_a_run_within_a_run(void **state _unused_)
     assert_near(usages[0].cpu_seconds, 3.75, 1e-6);
     assert_near(usages[0].cpu_percent, 75, 1e-6);
     assert_near(usages[0].rss_mb, 8, 1e-6);
-    assert_near(usages[0].unique_mb, 7, 1e-6);
+    assert_near(usages[0].unique_min_mb, 7, 1e-6);
+    assert_near(usages[0].unique_mb, 8, 1e-6);
     assert_int_equal(usages[0].processes, 2);
     assert_near(usages[1].cpu_seconds, 2.5, 1e-6);
     assert_near(usages[1].cpu_percent, 50, 1e-6);

@@ -43,7 +43,7 @@ struct process_record {
     s32 ppid;
     u32 state, exit_state; /* of the first thread, or of a live one if that has ended */
     u32 has_memory;
-    s64 rss_pages, shared_pages;
+    s64 rss_pages, shared_pages, shmem_pages;
     u64 peak_pages; /* as the kernel has recorded it; may be less than rss_pages */
     u64 vsize_pages;
     u64 mono_ns; /* when cpu_ns was read */
@@ -60,13 +60,17 @@ struct process_record {
     u64 fd_limit;
     u64 read_bytes, write_bytes;
     u64 arg_start; /* changes with every exec */
+    u64 memory;    /* address of its memory map, which processes can share */
+    u64 faults;
     u32 open_fds;
     u32 ignores_sigchld;
     u32 is_kernel_thread;
     u32 is_ending; /* its last thread is exiting or gone */
+    u32 is_forked; /* it has not called exec */
+    u32 padding;
     char name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(process_record, 216);
+STATIC_SIZE(process_record, 248);
 
 /* Where a walk begins, and its result. */
 struct walk_request {

@@ -12,6 +12,7 @@
 
 struct thread_sums {
     u64 cpu_ns, user_ns, system_ns;
+    u64 faults;
     u64 read_bytes, write_bytes;
     u64 mm, files; /* of a thread that still has them */
     u32 state, exit_state;
@@ -34,6 +35,7 @@ static long add_thread(u32 number, struct thread_sums *sums)
         sums->user_ns += thread->utime;
         sums->system_ns += thread->stime;
     }
+    sums->faults += thread->min_flt + thread->maj_flt;
     sums->read_bytes += thread->ioac.read_bytes;
     sums->write_bytes += thread->ioac.write_bytes;
     if (!sums->mm && thread->mm) {
@@ -57,6 +59,7 @@ static __always_inline void sum_threads(struct signal_struct *signal, struct thr
     sums->cpu_ns += signal->sum_sched_runtime;
     sums->user_ns += signal->utime;
     sums->system_ns += signal->stime;
+    sums->faults += signal->min_flt + signal->maj_flt;
     sums->read_bytes += signal->ioac.read_bytes;
     sums->write_bytes += signal->ioac.write_bytes;
 }

@@ -66,6 +66,7 @@ enum {
 };
 
 /* include/linux/sched.h, include/linux/sched/signal.h, include/uapi/asm-generic */
+#define PF_FORKNOEXEC     0x00000040
 #define PF_KTHREAD        0x00200000
 #define TASK_DEAD         0x00000080
 #define SIGNAL_GROUP_EXIT 0x00000004
@@ -142,6 +143,7 @@ struct signal_struct {
     u64 utime, stime, cutime, cstime;
     struct prev_cputime prev_cputime;
     unsigned long long sum_sched_runtime;
+    unsigned long min_flt, maj_flt;
     unsigned long maxrss;
     struct task_io_accounting ioac;
     struct rlimit rlim[16];
@@ -184,6 +186,7 @@ struct task_struct {
     struct list_head thread_node;
     u64 utime, stime;
     u64 start_boottime;
+    unsigned long min_flt, maj_flt;
     const struct cred *real_cred;
     char comm[TASK_NAME_SIZE];
     struct files_struct *files;

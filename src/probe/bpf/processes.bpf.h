@@ -128,6 +128,7 @@ static __always_inline void fill_pages(struct mm_struct *mm, struct process_reco
 
     record->rss_pages = pages.file + pages.anon + pages.shmem;
     record->shared_pages = pages.file + pages.shmem;
+    record->shmem_pages = pages.shmem;
     record->peak_pages = mm->hiwater_rss;
     record->vsize_pages = mm->total_vm;
 }
@@ -135,7 +136,7 @@ static __always_inline void fill_pages(struct mm_struct *mm, struct process_reco
 static __always_inline void clear_memory(struct process_record *record)
 {
     record->has_memory = false;
-    record->rss_pages = record->shared_pages = 0;
+    record->rss_pages = record->shared_pages = record->shmem_pages = record->memory = 0;
     record->peak_pages = record->vsize_pages = record->arg_start = 0;
     record->open_fds = 0;
 }
@@ -155,6 +156,7 @@ static __always_inline void fill_identity(struct task_struct *task, struct signa
     record->threads = signal->nr_threads;
     record->is_ending = signal->live.counter == 0;
     record->is_kernel_thread = !!(task->flags & PF_KTHREAD);
+    record->is_forked = !!(task->flags & PF_FORKNOEXEC);
     record->address = (u64)task;
     record->start_boot_ns = task->start_boottime;
     record->first_cpu_ns = task->se.sum_exec_runtime;
@@ -184,6 +186,7 @@ static __always_inline void sum_only_thread(struct task_struct *task, struct sig
     sums->system_ns = signal->stime + task->stime;
     sums->read_bytes = signal->ioac.read_bytes + task->ioac.read_bytes;
     sums->write_bytes = signal->ioac.write_bytes + task->ioac.write_bytes;
+    sums->faults = signal->min_flt + signal->maj_flt + task->min_flt + task->maj_flt;
 }
 
 /* Reads all but the size of the memory. Returns the memory, or NULL. A leader that has ended while
@@ -206,8 +209,10 @@ static __always_inline struct mm_struct *fill_completely(struct task_struct *tas
     record->cpu_ns = sums.cpu_ns;
     record->user_ns = sums.user_ns;
     record->system_ns = sums.system_ns;
+    record->faults = sums.faults;
     record->read_bytes = sums.read_bytes;
     record->write_bytes = sums.write_bytes;
+    record->faults = sums.faults;
     if (record->exit_state && sums.has_living) {
         record->state = sums.state;
         record->exit_state = sums.exit_state;
@@ -219,6 +224,7 @@ static __always_inline struct mm_struct *fill_completely(struct task_struct *tas
     if (mm) {
         record->has_memory = true;
         record->arg_start = mm->arg_start;
+        record->memory = (u64)mm;
     }
     if (files)
         record->open_fds = count_fds(files);
