@@ -10,7 +10,7 @@ libsonde takes the samples in a separate thread that does not need the interpret
 holds the GIL for seconds is sampled too. An unknown figure is None, never 0.
 """
 from ._command import CommandSummary, run
-from ._gpu import Gpu, GpuProfiler, OlderGpuProfiler, gpu_count
+from ._gpu import Gpu, GpuProfiler, GPUProfilerProtocol, OlderGpuProfiler, gpu_count
 from ._library import LibraryNotFoundError, library_version
 from ._monitor import Phase, ResourceMonitor, Timing
 from ._records import FieldError, ResourceSample, ResourceSummary
@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CommandSummary",
     "FieldError",
+    "GPUProfilerProtocol",
     "Gpu",
     "GpuProfiler",
     "LibraryNotFoundError",

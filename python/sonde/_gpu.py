@@ -26,6 +26,10 @@ class GpuProfiler(Protocol):
         """Returns an object with `draw_w`."""
 
 
+# The name that programs written for the reference import.
+GPUProfilerProtocol = GpuProfiler
+
+
 @runtime_checkable
 class OlderGpuProfiler(Protocol):
     """The older interface, which is still accepted."""

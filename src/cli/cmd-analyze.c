@@ -19,6 +19,10 @@ static int read_request(const struct command_context *context, const struct argu
         return command_misused(&command_analyze, "unexpected argument '%s'; did you mean --type?",
                                SHOWN(arguments->words[0]));
     *ret = (struct analysis_request){.now = ns_to_sec(clock_real_ns()), .uid = INT_UNKNOWN};
+    ret->all_types = arguments_has(arguments, "all-types");
+    if (ret->all_types && arguments_has(arguments, "type"))
+        return command_misused(&command_analyze,
+                               "--all-types cannot be used with --type; omit one of them");
     return option_type(&command_analyze, context, arguments, type, &ret->job_type);
 }
 
@@ -83,19 +87,21 @@ static int run(const struct command_context *context, struct arguments *argument
 
 static const struct command_option options[] = {
     {"type", 't', "TYPE", "Analyze the runs of one type only, and store no patterns."},
+    {"all-types", 'a', NULL, "Compare runs of all types together, and store no patterns.",
+     .more = "By default, each run is compared with runs of its type only."},
     {"json", 0, NULL, "Print an Analysis as one JSON object.", .more = "Unknown values are null."},
 };
 
 const struct command command_analyze = {
     .name = "analyze",
     .summary = "Find resource use that goes with failure, and show learned patterns.",
-    .usage = "analyze [--type TYPE] [--json]",
+    .usage = "analyze [--type TYPE | --all-types] [--json]",
     .details =
-        "Analyzes the runs that ended in the last seven days: their peak memory, CPU time,\n"
-        "system calls, anomalies and duration. FAIL is the failure rate of a group, ALL RUNS\n"
-        "that of all runs, Q the false discovery rate over all groups tested. Findings are stored "
-        "as\n"
-        "patterns until they no longer hold. A daemon repeats the analysis at an interval.\n"
+        "Analyzes the runs that ended in the last seven days, each job type by itself: their peak\n"
+        "memory, CPU time, system calls, anomalies and duration. FAIL is the failure rate of a\n"
+        "group, ALL RUNS that of all runs of the type, Q the false discovery rate over all groups\n"
+        "tested. Findings are stored as patterns until they no longer hold. A daemon repeats the\n"
+        "analysis at an interval.\n"
         "Exit status: 0, 1 on failure, 2 for wrong usage, 3 if there are no runs.\n",
     .options = options,
     .option_count = ARRAY_SIZE(options),

@@ -16,12 +16,17 @@ static void write_type_params(const char *job_type, struct text *out)
     json_write_end_object(&json);
 }
 
-static int analysis_from_daemon(struct reader *reader, const char *job_type, struct arena *arena,
-                                struct analysis *ret)
+static int analysis_from_daemon(struct reader *reader, const struct analysis_request *request,
+                                struct arena *arena, struct analysis *ret)
 {
     _cleanup_text_ struct text params = {0};
+    struct json_writer json = {.out = &params};
 
-    write_type_params(job_type, &params);
+    json_write_begin_object(&json);
+    params_write_text(&json, "job_type", request->job_type);
+    if (request->all_types) /* a daemon of 0.1.0 does not know it */
+        params_write_true(&json, "all_types");
+    json_write_end_object(&json);
     client_set_timeout(reader->client, LONG_TIMEOUT_MSEC);
     return reader_request_record(reader, "analyze.run", &params, &analysis_record, arena, ret);
 }
@@ -34,7 +39,7 @@ int reader_analysis(struct reader *reader, const struct analysis_request *reques
     *ret_renewal = (struct pattern_renewal){.is_due = false};
     int r = reader_begin(reader);
     if (r == 0)
-        r = analysis_from_daemon(reader, request->job_type, arena, ret);
+        r = analysis_from_daemon(reader, request, arena, ret);
     if (r == READ_STORE)
         return reader_end(reader, query_analysis(reader->store, request, arena, ret, ret_renewal));
     if (r == 0 && !ret->runs && !ret->patterns.count && reader_has_store(reader) &&

@@ -53,6 +53,10 @@ const struct rpc_method method_estimate_calibration = {
 static const struct rpc_param analyze_params[] = {
     PARAM_JOB_TYPE("job_type",
                    .meaning = "only runs of this type; the result is not stored as patterns"),
+    PARAM_BOOL("all_types",
+               .meaning =
+                   "compare runs of different types, too, and store no patterns; by default, "
+                   "each type is analyzed by itself"),
 };
 
 const struct rpc_method method_analyze_run = {

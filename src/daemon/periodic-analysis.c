@@ -40,6 +40,7 @@ void periodic_analysis_execute(struct query *query)
         .now = query->now,
         .min_sample_size = query->min_sample_size,
         .job_type = request ? rpc_text(request, "job_type") : NULL,
+        .all_types = request && rpc_bool(request, "all_types", false),
         .uid = query->peer.sees_all ? INT_UNKNOWN : (int64_t)query->peer.uid,
     };
     struct pattern_renewal renewal;

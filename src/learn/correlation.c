@@ -20,7 +20,7 @@
 /* Fits a system call with its source, and "without" with a type of anomaly. */
 #define NAME_MAX_BYTES 96
 #define TAG_MAX_BYTES  (NAME_MAX_BYTES + 32)
-#define TAGS_MAX       5
+#define TAGS_MAX       6
 
 struct run_tally {
     size_t runs;
@@ -29,19 +29,26 @@ struct run_tally {
 
 struct group {
     enum figure figure;
+    const char *job_type; /* NULL: of any type */
     char name[NAME_MAX_BYTES];
     char label[NAME_MAX_BYTES];   /* "a peak RSS of 1-2GB" in "runs with a peak RSS of 1-2GB" */
     char more_tag[TAG_MAX_BYTES]; /* a second tag; empty: none */
     const char *tag_value;        /* NULL: the name */
     struct run_tally own;
-    struct run_tally all; /* all runs whose figure is known */
+    struct run_tally all; /* all runs of the type whose figure is known */
     double p, q;
 };
+
+struct run_list LIST(const struct past_run);
 
 struct finder {
     const struct history *history;
     const struct learn_constants *constants;
+    struct run_list runs; /* those to compare: of one type, or all */
     struct VEC(struct group) groups;
+
+    size_t largest_type; /* number of runs of the type with most runs */
+    size_t types_tested; /* types with enough runs, and with failures and successes */
 };
 
 static void count_run(struct run_tally *tally, const struct past_run *run)
@@ -62,10 +69,11 @@ static bool is_at_least(double value, double bound)
 }
 
 /* Small groups prove nothing, and a group of all runs has no others to compare with. */
-static int add_group(struct finder *finder, const struct group *group)
+static int add_group(struct finder *finder, struct group *group)
 {
     if (group->own.runs < finder->constants->group_runs_min || group->own.runs == group->all.runs)
         return 0;
+    group->job_type = finder->runs.items[0].job_type;
     return VEC_PUSH(&finder->groups, *group);
 }
 
@@ -110,8 +118,8 @@ static int add_bins(struct finder *finder, const struct binning *binning,
     struct run_tally tallies[BINS_MAX] = {0}, all = {0};
     int r = 0;
 
-    for (size_t i = 0; i < finder->history->runs.count; i++) {
-        const struct past_run *run = &finder->history->runs.items[i];
+    for (size_t i = 0; i < finder->runs.count; i++) {
+        const struct past_run *run = &finder->runs.items[i];
         double value = binning->value(run);
         if (!real_is_known(value))
             continue;
@@ -184,16 +192,16 @@ static void describe_quarter(const struct binning *binning, size_t bin, struct g
 static int add_cpu(struct finder *finder)
 {
     static const char *const numbers[QUARTERS] = {"1", "2", "3", "4"};
-    const struct history *history = finder->history;
+    const struct run_list *runs = &finder->runs;
     struct bin bins[QUARTERS];
     size_t count = 0;
-    _cleanup_free_ double *values = malloc(MAX(history->runs.count, (size_t)1) * sizeof(*values));
+    _cleanup_free_ double *values = malloc(MAX(runs->count, (size_t)1) * sizeof(*values));
 
     if (!values)
         return -ENOMEM;
-    for (size_t i = 0; i < history->runs.count; i++)
-        if (real_is_known(history->runs.items[i].cpu_seconds))
-            values[count++] = history->runs.items[i].cpu_seconds;
+    for (size_t i = 0; i < runs->count; i++)
+        if (real_is_known(runs->items[i].cpu_seconds))
+            values[count++] = runs->items[i].cpu_seconds;
     if (!count)
         return 0;
     for (size_t i = 0; i < QUARTERS; i++)
@@ -231,8 +239,8 @@ static int add_calls_of(struct finder *finder, int source)
     struct run_tally all = {0};
     int r = tallies ? 0 : -ENOMEM;
 
-    for (size_t i = 0; i < history->runs.count && r == 0; i++) {
-        const struct past_run *run = &history->runs.items[i];
+    for (size_t i = 0; i < finder->runs.count && r == 0; i++) {
+        const struct past_run *run = &finder->runs.items[i];
         if (!run->has_calls || run->call_source != source)
             continue;
         count_run(&all, run);
@@ -271,22 +279,22 @@ static void describe_anomaly(const char *type, bool is_without, struct group *gr
 /* Tests the runs with the anomaly and those without it. */
 static int add_anomaly(struct finder *finder, size_t number)
 {
-    const struct history *history = finder->history;
+    const char *type = finder->history->anomalies.items[number];
     struct run_tally with = {0}, without = {0};
 
-    for (size_t i = 0; i < history->runs.count; i++) {
-        const struct past_run *run = &history->runs.items[i];
+    for (size_t i = 0; i < finder->runs.count; i++) {
+        const struct past_run *run = &finder->runs.items[i];
         count_run(run->anomalies & (UINT32_C(1) << number) ? &with : &without, run);
     }
     struct group group = {.figure = FIGURE_ANOMALY,
                           .all = {with.runs + without.runs, with.failures + without.failures}};
     group.own = with;
-    describe_anomaly(history->anomalies.items[number], false, &group);
+    describe_anomaly(type, false, &group);
     int r = add_group(finder, &group);
     if (r < 0)
         return r;
     group.own = without;
-    describe_anomaly(history->anomalies.items[number], true, &group);
+    describe_anomaly(type, true, &group);
     return add_group(finder, &group);
 }
 
@@ -358,8 +366,9 @@ static const char *format_text(struct arena *arena, const char *format, ...)
 static const char *describe(const struct group *group, double deviation, struct arena *arena)
 {
     return format_text(arena,
-                       "runs with %s fail %s often: %zu of %zu (%.0f %%), against %.0f %% of all"
-                       " %zu",
+                       "runs%s%s with %s fail %s often: %zu of %zu (%.0f %%), against %.0f %% of"
+                       " all %zu",
+                       group->job_type ? " of " : "", group->job_type ? group->job_type : "",
                        group->label, deviation > 0 ? "more" : "less", group->own.failures,
                        group->own.runs, 100 * rate_of(&group->own), 100 * rate_of(&group->all),
                        group->all.runs);
@@ -378,6 +387,8 @@ static int make_tags(const struct group *group, const struct figure_constants *f
         format_text(arena, "%s:%s", figure->tag, group->tag_value ? group->tag_value : group->name);
     if (group->more_tag[0])
         tags[count++] = arena_strdup(arena, group->more_tag);
+    if (group->job_type)
+        tags[count++] = format_text(arena, "job_type:%s", group->job_type);
     tags[count++] = format_text(arena, "failure_rate:%.2f", correlation->failure_rate);
     tags[count++] = format_text(arena, "sample_size:%zu", group->own.runs);
     tags[count++] =
@@ -411,7 +422,10 @@ static int make_correlation(const struct finder *finder, const struct group *gro
         wilson_interval((int64_t)group->own.failures, (int64_t)group->own.runs);
 
     *ret = (struct correlation){
-        .pattern_name = format_text(arena, "[%s_vs_failure] %s", figure->name, group->name),
+        .job_type = group->job_type ? arena_strdup(arena, group->job_type) : NULL,
+        .pattern_name =
+            format_text(arena, "[%s_vs_failure] %s%s%s", figure->name, group->name,
+                        group->job_type ? " of " : "", group->job_type ? group->job_type : ""),
         .description = describe(group, rate - baseline, arena),
         .figure = figure->name,
         .group = arena_strdup(arena, group->name),
@@ -429,7 +443,8 @@ static int make_correlation(const struct finder *finder, const struct group *gro
         .significant = truth_of(group->q <= finder->constants->significant_q_max),
         .suggested_action = action_for(group, rate - baseline),
     };
-    if (!ret->pattern_name || !ret->description || !ret->group)
+    if (!ret->pattern_name || !ret->description || !ret->group ||
+        (group->job_type && !ret->job_type))
         return -ENOMEM;
     return make_tags(group, figure, ret, arena, &ret->context_tags);
 }
@@ -481,6 +496,29 @@ static int find_groups(struct finder *finder)
     return r;
 }
 
+/* Groups the runs of each type that has enough of them, and both failures and successes. */
+static int find_groups_of_types(struct finder *finder, const struct history *history,
+                                int64_t min_sample_size)
+{
+    const struct past_run *runs = history->runs.items;
+    size_t first = 0, end;
+    int r = 0;
+
+    for (; first < history->runs.count && r == 0; first = end) {
+        struct run_tally all = {0};
+        for (end = first; end < history->runs.count && runs[end].job_type == runs[first].job_type;
+             end++)
+            count_run(&all, &runs[end]);
+        finder->largest_type = MAX(finder->largest_type, all.runs);
+        if ((int64_t)all.runs < min_sample_size || !all.failures || all.failures == all.runs)
+            continue;
+        finder->types_tested++;
+        finder->runs = (struct run_list){.items = &runs[first], .count = all.runs};
+        r = find_groups(finder);
+    }
+    return r;
+}
+
 /* ---- the verdict ---- */
 
 static const char *plural(size_t count)
@@ -488,9 +526,9 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
-static int set_verdict(const struct history *history, struct arena *arena,
-                       struct analysis *analysis)
+static int set_verdict(const struct finder *finder, struct arena *arena, struct analysis *analysis)
 {
+    const struct history *history = finder->history;
     size_t runs = history->runs.count, failures = history->failures;
     int64_t needed = analysis->min_sample_size;
 
@@ -499,17 +537,25 @@ static int set_verdict(const struct history *history, struct arena *arena,
         analysis->message = format_text(
             arena, "%zu run%s ended, none with a known outcome; %lld are needed",
             history->without_outcome, plural(history->without_outcome), (long long)needed);
-    } else if ((int64_t)runs < needed) {
+    } else if ((int64_t)finder->largest_type < needed) {
         analysis->verdict = VERDICT_TOO_FEW_RUNS;
         analysis->message = format_text(arena,
-                                        "too few runs: %zu with a known outcome, %lld are needed"
+                                        "too few runs%s: %zu with a known outcome, %lld are needed"
                                         " (profiler.correlation.min_sample_size)",
-                                        runs, (long long)needed);
+                                        runs > finder->largest_type ? " of one type" : "",
+                                        finder->largest_type, (long long)needed);
     } else if (failures == 0 || failures == runs) {
         analysis->verdict = VERDICT_ALL_ALIKE;
         analysis->message =
             format_text(arena, "%s of %zu run%s failed: there is nothing to compare",
                         failures ? "all" : "none", runs, plural(runs));
+    } else if (!finder->types_tested) {
+        analysis->verdict = VERDICT_ALL_ALIKE;
+        analysis->message = format_text(arena,
+                                        "no type of job with at least %lld runs has both failed"
+                                        " and successful ones: there is nothing to compare"
+                                        " (--all-types compares runs of different types)",
+                                        (long long)needed);
     } else if (!analysis->groups_tested) {
         analysis->verdict = VERDICT_NOTHING_FOUND;
         analysis->message = format_text(arena, "too few runs in any group to compare");
@@ -530,20 +576,11 @@ static int set_verdict(const struct history *history, struct arena *arena,
     return analysis->message ? 0 : -ENOMEM;
 }
 
-static bool can_compare(const struct history *history, int64_t min_sample_size)
-{
-    size_t runs = history->runs.count;
-
-    return runs && (int64_t)runs >= min_sample_size && history->failures &&
-           history->failures < runs;
-}
-
-int correlation_find(const struct history *history, int64_t min_sample_size, struct arena *arena,
+int correlation_find(struct history *history, int64_t min_sample_size, struct arena *arena,
                      struct analysis *ret)
 {
     struct finder finder = {.history = history, .constants = history->constants};
     struct analysis analysis = *ret;
-    int r = 0;
 
     analysis.runs = (int64_t)history->runs.count;
     analysis.failures = (int64_t)history->failures;
@@ -552,18 +589,16 @@ int correlation_find(const struct history *history, int64_t min_sample_size, str
                                 : REAL_UNKNOWN;
     analysis.runs_without_outcome = (int64_t)history->without_outcome;
     analysis.min_sample_size = min_sample_size;
-    analysis.groups_tested = 0;
-    if (can_compare(history, min_sample_size)) {
-        r = find_groups(&finder);
-        if (r == 0)
-            r = test_groups(&finder);
-        if (r == 0)
-            r = make_list(&finder, arena, &analysis.correlations);
-        analysis.groups_tested = (int64_t)finder.groups.count;
-    }
-    VEC_DONE(&finder.groups);
+    history_sort(history);
+    int r = find_groups_of_types(&finder, history, min_sample_size);
     if (r == 0)
-        r = set_verdict(history, arena, &analysis);
+        r = test_groups(&finder);
+    if (r == 0)
+        r = make_list(&finder, arena, &analysis.correlations);
+    analysis.groups_tested = (int64_t)finder.groups.count;
+    if (r == 0)
+        r = set_verdict(&finder, arena, &analysis);
+    VEC_DONE(&finder.groups);
     if (r == 0)
         *ret = analysis;
     return r;

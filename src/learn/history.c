@@ -1,14 +1,16 @@
 #include "learn/history.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/macros.h"
 #include "model/waiting-calls.h"
 
-void history_init(struct history *history, const struct learn_constants *constants)
+void history_init(struct history *history, const struct learn_constants *constants, bool by_type)
 {
-    *history = (struct history){.constants = constants};
+    *history = (struct history){.constants = constants, .by_type = by_type};
 }
 
 void history_done(struct history *history)
@@ -16,6 +18,7 @@ void history_done(struct history *history)
     VEC_DONE(&history->runs);
     VEC_DONE(&history->calls);
     VEC_DONE(&history->anomalies);
+    map_done(&history->types);
     arena_done(&history->arena);
 }
 
@@ -33,6 +36,23 @@ static int find_name(struct history *history, struct name_list *names, size_t ma
     if (!kept || VEC_PUSH(names, kept) < 0)
         return -ENOMEM;
     return (int)names->count - 1;
+}
+
+/* Finds or adds a job type. There may be as many types as runs. */
+static int find_type(struct history *history, const char *name, const char **ret)
+{
+    uint64_t key = hash_text(name);
+    char *type;
+
+    while ((type = map_get(&history->types, key)) && strcmp(type, name) != 0)
+        key++;
+    if (!type) {
+        type = arena_strdup(&history->arena, name);
+        if (!type || map_put(&history->types, key, type) < 0)
+            return -ENOMEM;
+    }
+    *ret = type;
+    return 0;
 }
 
 /* ---- runs ---- */
@@ -94,6 +114,8 @@ int history_add(struct history *history, const struct run_digest *digest)
         .has_failed = has_failed,
     };
     int r = add_calls(history, &job->profile, &run);
+    if (r == 0 && history->by_type && job->job_type)
+        r = find_type(history, job->job_type, &run.job_type);
     if (r == 0)
         r = add_anomalies(history, &digest->anomaly_types, &run);
     if (r == 0)
@@ -101,4 +123,22 @@ int history_add(struct history *history, const struct run_digest *digest)
     if (r == 0)
         history->failures += has_failed;
     return r;
+}
+
+static int compare_types(const void *a, const void *b)
+{
+    const struct past_run *left = a, *right = b;
+
+    if (left->job_type == right->job_type)
+        return 0;
+    if (!left->job_type || !right->job_type)
+        return left->job_type ? 1 : -1;
+    return strcmp(left->job_type, right->job_type);
+}
+
+void history_sort(struct history *history)
+{
+    if (history->runs.count)
+        qsort(history->runs.items, history->runs.count, sizeof(history->runs.items[0]),
+              compare_types);
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "learn/learn-constants.h"
 #include "model/run-digest.h"
@@ -16,6 +17,7 @@
 #define ANOMALY_NAMES_MAX 32
 
 struct past_run {
+    const char *job_type; /* NULL: none, or types are not distinguished */
     double memory_mb;
     double cpu_seconds;
     double duration_seconds;
@@ -30,19 +32,23 @@ struct name_list VEC(const char *);
 
 struct history {
     const struct learn_constants *constants;
+    bool by_type;                     /* analyze each job type by itself */
     struct VEC(struct past_run) runs; /* with a known outcome */
     size_t failures;
     size_t without_outcome;
     struct name_list calls;
     struct name_list anomalies;
+    struct map types;   /* hash of a job type → its name */
     struct arena arena; /* owns the names */
 };
 
-void history_init(struct history *history, const struct learn_constants *constants);
+void history_init(struct history *history, const struct learn_constants *constants, bool by_type);
 void history_done(struct history *history);
 
 /* Adds a copy of a run. Running runs are ignored; ended runs without a known outcome are only
  * counted. Returns 0 or -ENOMEM. */
 int history_add(struct history *history, const struct run_digest *run);
+/* Sorts the runs by job type; runs of a type share the pointer to its name. */
+void history_sort(struct history *history);
 
 #define _cleanup_history_ __attribute__((cleanup(history_done)))

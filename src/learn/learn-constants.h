@@ -33,7 +33,7 @@ struct figure_constants {
 struct learn_constants {
     /* which runs count */
     double lookback_seconds; /* runs that ended within this time */
-    size_t runs_max;         /* at most, the latest; 48 bytes each */
+    size_t runs_max;         /* at most, the latest; 56 bytes each */
 
     /* groups */
     struct bin memory_bins[BINS_MAX];   /* MiB, peak RSS */

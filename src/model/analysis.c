@@ -5,8 +5,10 @@
 static const struct field correlation_fields[] = {
 #define FIELD(member, type, ...)                                                                   \
     FIELD_OF(struct correlation, member, type, .origin = "learn", __VA_ARGS__)
+    FIELD(job_type, FIELD_TEXT, .meaning = "type of the runs; null: runs of all types"),
     FIELD(pattern_name, FIELD_TEXT, .required = true,
-          .meaning = "name of its pattern, if it is stored as one: `[memory_vs_failure] 1-2GB`"),
+          .meaning = "name of its pattern, if it is stored as one: `[memory_vs_failure] 1-2GB of "
+                     "make test`"),
     FIELD(description, FIELD_TEXT, .meaning = "the finding as text"),
     FIELD(figure, FIELD_TEXT,
           .meaning = "figure that defines the group: memory, cpu, syscall, anomaly or duration"),
@@ -19,7 +21,7 @@ static const struct field correlation_fields[] = {
           .meaning = "lower end of Wilson's 95 % interval of the failure rate"),
     FIELD(rate_high, FIELD_REAL, .resolution = 0.000001, .meaning = "upper end of that interval"),
     FIELD(baseline_rate, FIELD_REAL, .resolution = 0.000001,
-          .meaning = "failure rate of all runs for which the figure is known"),
+          .meaning = "failure rate of all runs of the type for which the figure is known"),
     FIELD(deviation, FIELD_REAL, .resolution = 0.000001,
           .meaning = "failure_rate minus baseline_rate"),
     FIELD(share, FIELD_REAL, .resolution = 0.000001,
@@ -69,8 +71,9 @@ static const struct field analysis_fields[] = {
     FIELD(min_sample_size, FIELD_INT, .unit = UNIT_COUNT,
           .meaning =
               "smallest number of runs for an analysis (profiler.correlation.min_sample_size)"),
-    FIELD(groups_tested, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of groups tested"),
-    FIELD(correlations, FIELD_RECORDS, .record = &correlation_record,
+    FIELD(groups_tested, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "number of groups tested, of all types"),
+    FIELD(correlations, FIELD_RECORDS, .alias = "groups", .record = &correlation_record,
           .meaning = "groups that deviate, the smallest probability of chance first"),
     FIELD(patterns, FIELD_RECORDS, .record = &pattern_record,
           .meaning = "all stored patterns, including those of anomalies"),

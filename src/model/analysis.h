@@ -8,7 +8,8 @@
 
 /* A group of runs that share a property, compared with the other runs. */
 struct correlation {
-    const char *pattern_name; /* "[memory_vs_failure] 1-2GB" */
+    const char *job_type;     /* NULL: runs of all types */
+    const char *pattern_name; /* "[memory_vs_failure] 1-2GB of make test" */
     const char *description;
     const char *figure; /* memory, cpu, syscall, anomaly or duration */
     const char *group;  /* "1-2GB" */

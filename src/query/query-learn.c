@@ -96,7 +96,7 @@ int query_analysis(struct store_reader *reader, const struct analysis_request *r
     record_init(&analysis_record, &analysis);
     analysis.as_of = request->now;
     analysis.since = request->now - constants->lookback_seconds;
-    history_init(&history, constants);
+    history_init(&history, constants, !request->all_types);
     int r = read_history(reader, request, &history, &analysis);
     if (r == 0)
         r = correlation_find(&history, request->min_sample_size, arena, &analysis);
@@ -105,7 +105,7 @@ int query_analysis(struct store_reader *reader, const struct analysis_request *r
                                  &renewal.patterns);
     /* Stored patterns derive from the runs of all users: a request for one user must not get them.
      */
-    bool is_of_all = !request->job_type && !int_is_known(request->uid);
+    bool is_of_all = !request->job_type && !request->all_types && !int_is_known(request->uid);
     if (r == 0 && is_of_all)
         r = store_read_patterns(reader, arena, &stored);
     renewal.is_due = is_of_all && is_conclusive(&analysis);

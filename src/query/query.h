@@ -48,7 +48,8 @@ int query_calibration(struct store_reader *reader, const char *job_type, int64_t
 struct analysis_request {
     double now;
     int64_t min_sample_size;
-    const char *job_type; /* NULL: runs of all types */
+    const char *job_type; /* only runs of this type; NULL: of all */
+    bool all_types;       /* compare runs of different types, too */
     int64_t uid;          /* only runs of this user; INT_UNKNOWN: of all users */
 };
 

@@ -54,6 +54,7 @@ static void add_correlation(struct table *table, const struct correlation *corre
     struct human runs;
 
     text_printf(&rate, "%.0f %%", 100 * correlation->failure_rate);
+    table_add(table, correlation->job_type);
     table_add(table, correlation->figure);
     table_add(table, correlation->group);
     table_add(table, figure_count(&runs, correlation->runs));
@@ -69,6 +70,7 @@ static void append_correlations(const struct analysis *analysis, const struct re
                                 struct text *out)
 {
     static const struct table_column columns[] = {
+        {.title = "TYPE", .is_optional = true, .cut_to = 12},
         {.title = "FIGURE"},
         {.title = "GROUP", .cut_to = 16},
         {.title = "RUNS", .is_figure = true},

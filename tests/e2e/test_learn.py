@@ -10,6 +10,7 @@ import daemon
 import harness
 
 INVALID_PARAMS = -32602
+PLANTED = "[memory_vs_failure] >2GB of synthetic"
 LARGE = "[memory_vs_failure] 256-512MB"
 
 
@@ -57,9 +58,10 @@ class RealJobs(LearnTestCase):
             for i in range(12):
                 self.run_small(i, fails=i == 4)
                 self.run_stress_ng(16 + i)
-            analysis = self.json("analyze")
+            analysis = self.json("analyze", "--all-types")
             self.assertEqual((analysis["runs"], analysis["failures"]), (30, 6))
             self.assertEqual(analysis["verdict"], "found")
+            self.assertEqual(analysis["groups"], analysis["correlations"])
             found = self.correlation(analysis, LARGE)
             self.assertEqual((found["runs"], found["failures"]), (6, 5))
             self.assertTrue(found["significant"], found)
@@ -68,8 +70,14 @@ class RealJobs(LearnTestCase):
             self.assertGreater(found["rate_high"], 5 / 6)
             self.assertIn("memory_bin:256-512MB", found["context_tags"])
             self.assertIn(LARGE, [pattern["pattern_name"] for pattern in analysis["patterns"]])
+            self.assertIsNone(found["job_type"])
             self.check_text()
-            self.check_kept(sonde)
+            # Each type by itself: all runs of "load" have that size, and all of "stress" succeeded.
+            by_type = self.json("analyze")
+            self.assertEqual(by_type["runs"], 30)
+            self.assertNotIn(LARGE, json.dumps(by_type))
+            self.assertLessEqual({group["job_type"] for group in by_type["groups"]},
+                                 {"load", "small"})
             self.check_estimate(sonde)
 
     def run_large(self, megabytes, fails):
@@ -91,24 +99,12 @@ class RealJobs(LearnTestCase):
         self.assertEqual(result.status, 0, result)
 
     def check_text(self):
-        text = self.text("analyze")
+        text = self.text("analyze", "--all-types")
         self.assertRegex(text, r"^30 runs ended with a known outcome in the last 7 days, 6 failed"
                                r" \(20 %\)\n")
         self.assertRegex(text, r"\n  memory  +256-512MB +6 +83 % .* significant\n")
         self.assertIn("runs with a peak RSS of 256-512MB fail more often: 5 of 6 (83 %), against"
                       " 20 % of all 30\n", text)
-
-    def check_kept(self, sonde):
-        """A second analysis updates the patterns and does not duplicate them."""
-        before = self.patterns()
-        self.assertEqual(before[LARGE][0], "RESOURCE_CORRELATION")
-        sonde.rpc("analyze.run")
-        harness.wait_until(lambda: self.patterns()[LARGE][1] > before[LARGE][1],
-                           "it is found once more")
-        after = self.patterns()
-        self.assertEqual(set(after), set(before))
-        self.assertEqual(after[LARGE][2], before[LARGE][2])
-        self.assertGreater(after[LARGE][3], before[LARGE][3])
 
     def check_estimate(self, sonde):
         estimate = self.json("estimate", "load")
@@ -176,6 +172,31 @@ class SyntheticJobs(LearnTestCase):
             sonde.rpc("daemon.reload")
             self.assertEqual(sonde.rpc("analyze.run")["verdict"], "found")
 
+    def test_found_again(self):
+        """A second analysis updates the patterns and does not duplicate them."""
+        with daemon.Daemon(self) as sonde:
+            self.report_planted(sonde.connect())
+            found, = [group for group in self.json("analyze")["groups"]
+                      if group["pattern_name"] == PLANTED]
+            self.assertEqual((found["figure"], found["significant"], found["job_type"]),
+                             ("memory", True, "synthetic"))
+            self.assertIn("job_type:synthetic", found["context_tags"])
+            self.assertRegex(self.text("analyze"), r"\n  synthetic  memory +>2GB +5 +100 %")
+            harness.wait_until(lambda: PLANTED in self.patterns(), "it is kept")
+            before = self.patterns()
+            self.assertEqual(before[PLANTED][0], "RESOURCE_CORRELATION")
+            sonde.rpc("analyze.run")
+            harness.wait_until(lambda: self.patterns()[PLANTED][1] > before[PLANTED][1],
+                               "it is found once more")
+            after = self.patterns()
+            self.assertEqual(set(after), set(before))
+            self.assertEqual(after[PLANTED][2], before[PLANTED][2])
+            self.assertGreater(after[PLANTED][3], before[PLANTED][3])
+            # over all types: nothing is stored, or deleted
+            sonde.rpc("analyze.run", all_types=True)
+            self.json("analyze", "--all-types")
+            self.assertEqual(set(self.patterns()), set(before))
+
     def test_one_type_is_not_kept(self):
         with daemon.Daemon(self) as sonde:
             link = sonde.connect()
@@ -184,10 +205,10 @@ class SyntheticJobs(LearnTestCase):
                 self.report_run(link, 100, "failure" if i % 2 else "success", "other")
             analysis = self.json("analyze", "--type", "synthetic")
             self.assertEqual(analysis["runs"], 20)
-            self.assertEqual(self.correlation(analysis, "[memory_vs_failure] >2GB")["runs"], 5)
+            self.assertEqual(self.correlation(analysis, PLANTED)["runs"], 5)
             self.assertEqual(self.patterns(), {})
             self.assertEqual(self.json("analyze")["runs"], 30)
-            harness.wait_until(lambda: "[memory_vs_failure] >2GB" in self.patterns(), "it is kept")
+            harness.wait_until(lambda: PLANTED in self.patterns(), "it is kept")
 
     def test_expired(self):
         """Patterns that no longer hold are deleted; anomalies stay."""
@@ -195,14 +216,14 @@ class SyntheticJobs(LearnTestCase):
             link = sonde.connect()
             self.report_planted(link)
             self.json("analyze")
-            harness.wait_until(lambda: "[memory_vs_failure] >2GB" in self.patterns(), "it is kept")
+            harness.wait_until(lambda: PLANTED in self.patterns(), "it is kept")
             for _ in range(60):
                 self.report_run(link, 3000)
             for _ in range(10):
                 self.report_run(link, 100, "failure")
             names = [pattern["pattern_name"] for pattern in self.json("analyze")["patterns"]]
-            self.assertNotIn("[memory_vs_failure] >2GB", names)
-            harness.wait_until(lambda: "[memory_vs_failure] >2GB" not in self.patterns(),
+            self.assertNotIn(PLANTED, names)
+            harness.wait_until(lambda: PLANTED not in self.patterns(),
                                "it is gone")
 
     @harness.needs_root()
@@ -232,7 +253,7 @@ class SyntheticJobs(LearnTestCase):
                               "own")
                 analysis = other.call("analyze.run")
                 self.assertEqual(analysis["runs"], 8)
-                self.assertEqual(self.correlation(analysis, "[memory_vs_failure] >2GB")["runs"], 4)
+                self.assertEqual(self.correlation(analysis, "[memory_vs_failure] >2GB of own")["runs"], 4)
                 self.assertNotIn("secret-of-root", json.dumps(analysis))
                 self.assertEqual(other.call("estimate.job", job_type="own")["sample_size"], 8)
             self.assertEqual({name: what[1] for name, what in self.patterns().items()},
@@ -310,8 +331,9 @@ class Alone(LearnTestCase):
 
     def test_analysis_is_kept(self):
         for i in range(6):
-            self.store("good", "true")
-            self.store("bad", "sh", "-c", "sleep 0.02; sleep 0.02; sleep 0.02; exit 1", status=1)
+            self.store("good", "true", options=["--type", "any"])
+            self.store("bad", "sh", "-c", "sleep 0.02; sleep 0.02; sleep 0.02; exit 1", status=1,
+                       options=["--type", "any"])
         first = self.json("analyze")
         self.assertEqual((first["runs"], first["failures"]), (12, 6))
         self.assertTrue(first["patterns"])
@@ -325,7 +347,7 @@ class Alone(LearnTestCase):
     def test_read_only_database(self):
         """A database that cannot be written, as on a read-only file system."""
         for i in range(6):
-            self.store("job", "sh", "-c", f"exit {i % 2}", status=i % 2)
+            self.store("job", "sh", "-c", f"exit {i % 2}", status=i % 2, options=["--type", "any"])
         self.json("analyze")  # also closes the write-ahead log
         state = self.environment["SONDE_STATE_DIR"]
         mount = f"mount --bind -o ro {state} {state} && mount -o remount,bind,ro {state}"
@@ -356,6 +378,7 @@ class Alone(LearnTestCase):
     def test_usage(self):
         for words, reason in (
                 (("analyze", "x"), "unexpected argument"),
+                (("analyze", "--type", "a", "--all-types"), "cannot be used with --type"),
                 (("analyze", "--type", "a~b"), "--type: 'a~b' contains '~'"),
                 (("estimate",), "specify a type or a job"),
                 (("estimate", "a", "b"), "unexpected argument"),

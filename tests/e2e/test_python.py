@@ -399,6 +399,8 @@ class Gpus(harness.TestCase):
                 self.assertEqual(self.sample.gpu_util, 60)
                 self.assertEqual(self.sample.gpu_power_w, 250.25)
         self.assertIsInstance(NewGpu(), sonde.GpuProfiler)
+        self.assertIsInstance(NewGpu(), sonde.GPUProfilerProtocol)
+        self.assertNotIsInstance(OldGpu(), sonde.GPUProfilerProtocol)
         self.assertIsInstance(OldGpu(), sonde.OlderGpuProfiler)
 
     def test_what_is_missing_or_raises_is_none(self):

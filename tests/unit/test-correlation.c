@@ -19,7 +19,7 @@ static struct analysis analysis;
 
 static int start(void **state _unused_)
 {
-    history_init(&history, &learn_constants_default);
+    history_init(&history, &learn_constants_default, true);
     record_init(&analysis_record, &analysis);
     srand(7);
     return 0;
@@ -80,6 +80,81 @@ static bool has_tag(const struct text_list *tags, const char *tag)
 static double chance(void)
 {
     return (double)rand() / RAND_MAX;
+}
+
+/* ---- job types ---- */
+
+static void add_typed(const char *type, size_t count, size_t failures, double memory_mb)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct run_digest run = digest_of(i < failures, memory_mb);
+        run.job.job_type = type;
+        add(&run);
+    }
+}
+
+/* Types of different size fail at different rates. Within the type "train", size matters, too. */
+static void plant_types(void)
+{
+    add_typed("train", 20, 18, 3000);
+    add_typed("lint", 12, 1, 100);
+    add_typed("train", 20, 2, 700);
+    add_typed("lint", 13, 1, 300);
+    add_typed("rare", 4, 2, 3000);
+    add_typed(NULL, 6, 0, 100);
+}
+
+static void test_each_type_by_itself(void **state _unused_)
+{
+    plant_types();
+    find();
+    assert_int_equal(analysis.runs, 75);
+    assert_int_equal(analysis.failures, 24);
+    assert_int_equal(analysis.groups_tested, 4); /* two bins of two types */
+    assert_int_equal(analysis.correlations.count, 2);
+    const struct correlation *found = need("[memory_vs_failure] >2GB of train");
+    assert_string_equal(found->job_type, "train");
+    assert_string_equal(found->group, ">2GB");
+    assert_int_equal(found->runs, 20);
+    assert_near(found->baseline_rate, 0.5, 1e-12);
+    assert_near(found->share, 0.5, 1e-12);
+    assert_true(has_tag(&found->context_tags, "job_type:train"));
+    assert_true(has_tag(&found->context_tags, "memory_bin:>2GB"));
+    assert_string_equal(found->description,
+                        "runs of train with a peak RSS of >2GB fail more often: "
+                        "18 of 20 (90 %), against 50 % of all 40");
+    /* One family: two tests of each type. Both of "train" have the same p, by symmetry. */
+    assert_near(found->q_value / (2 * found->p_value), 1, 1e-9);
+}
+
+static void test_all_types_together(void **state _unused_)
+{
+    history_done(&history);
+    history_init(&history, &learn_constants_default, false);
+    plant_types();
+    find();
+    const struct correlation *found = need("[memory_vs_failure] >2GB");
+    assert_null(found->job_type);
+    assert_int_equal(found->runs, 24);
+    assert_near(found->baseline_rate, 24.0 / 75, 1e-12);
+    assert_false(has_tag(&found->context_tags, "job_type:train"));
+}
+
+static void test_verdicts_of_types(void **state _unused_)
+{
+    add_typed("a", 4, 2, 100);
+    add_typed("b", 4, 0, 3000);
+    find();
+    assert_int_equal(analysis.verdict, VERDICT_TOO_FEW_RUNS);
+    assert_non_null(strstr(analysis.message, "too few runs of one type: 4 with a known outcome"));
+    add_typed("b", 6, 0, 100);
+    find();
+    assert_int_equal(analysis.verdict, VERDICT_ALL_ALIKE);
+    assert_non_null(strstr(analysis.message, "no type of job with at least 5 runs has both"));
+    add_typed("b", 1, 1, 100);
+    find();
+    assert_int_equal(analysis.verdict, VERDICT_NOTHING_FOUND);
+    assert_int_equal(analysis.groups_tested, 2);
 }
 
 /* ---- a planted cause ---- */
@@ -491,6 +566,9 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, start, finish)
     const struct CMUnitTest tests[] = {
+        TEST(test_each_type_by_itself),
+        TEST(test_all_types_together),
+        TEST(test_verdicts_of_types),
         TEST(test_a_planted_cause_is_found),
         TEST(test_shuffled_outcomes_are_not_significant),
         TEST(test_bins_at_their_bounds),

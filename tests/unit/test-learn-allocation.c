@@ -49,7 +49,7 @@ static int analyze(void)
     struct pattern_list patterns;
     int r = 0;
 
-    history_init(&history, &learn_constants_default);
+    history_init(&history, &learn_constants_default, true);
     record_init(&analysis_record, &analysis);
     for (int i = 0; i < RUNS && r == 0; i++) {
         struct run_digest run = make_run(i);

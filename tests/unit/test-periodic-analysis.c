@@ -123,7 +123,7 @@ static void test_patterns_are_stored(void **state)
     assert_true(counts().last_at > 1e9);
     struct pattern_list found = read_patterns(*state, &arena);
     assert_int_equal(found.count, 2); /* large ones fail, small ones do not */
-    assert_string_equal(found.items[1].pattern_name, "[memory_vs_failure] >2GB");
+    assert_string_equal(found.items[1].pattern_name, "[memory_vs_failure] >2GB of make");
     assert_true(found.items[1].occurrences >= 2); /* once for each that was written by now */
     assert_string_equal(found.items[1].pattern_type, "RESOURCE_CORRELATION");
     arena_done(&arena);

@@ -77,7 +77,7 @@ static const struct pattern *get(const struct pattern_list *patterns, const char
     return NULL;
 }
 
-#define LARGE "[memory_vs_failure] >2GB"
+#define LARGE "[memory_vs_failure] >2GB of make"
 #define LEAK  "[memory_leak] make"
 
 static void put_anomaly_pattern(struct store *store)
@@ -188,6 +188,33 @@ static void test_runs_of_one_user_or_type(void **state)
     assert_false(renewal.is_due);
     analysis = analyze(*state, INT_UNKNOWN, NULL, &renewal);
     assert_int_equal(analysis.runs, 30);
+    assert_true(renewal.is_due);
+    assert_int_equal(store_close(store), 0);
+}
+
+/* An analysis over all types finds what differs between them, and stores nothing. */
+static void test_all_types(void **state)
+{
+    const struct analysis_request request = {
+        .now = now, .min_sample_size = 5, .uid = INT_UNKNOWN, .all_types = true};
+    struct store *store = fixture_open(*state);
+    struct pattern_renewal renewal;
+    struct analysis analysis;
+
+    for (int i = 0; i < 10; i++) {
+        put_run(store, 1, true, 3000, 1000);
+        put_run(store, 1, false, 100, 1001);
+    }
+    struct store_reader *reader = fixture_reader(*state);
+    assert_int_equal(query_analysis(reader, &request, &arena, &analysis, &renewal), 0);
+    assert_int_equal(analysis.verdict, VERDICT_FOUND);
+    assert_non_null(get(&analysis.patterns, "[memory_vs_failure] >2GB"));
+    assert_null(analysis.correlations.items[0].job_type);
+    assert_false(renewal.is_due);
+    store_reader_close(reader);
+    analysis = analyze(*state, INT_UNKNOWN, NULL, &renewal);
+    assert_int_equal(analysis.verdict, VERDICT_ALL_ALIKE);
+    assert_int_equal(analysis.patterns.count, 0);
     assert_int_equal(store_close(store), 0);
 }
 
@@ -223,6 +250,7 @@ int main(void)
         TEST(test_patterns_are_stored_and_expire),
         TEST(test_too_few_runs_leave_patterns_alone),
         TEST(test_runs_of_one_user_or_type),
+        TEST(test_all_types),
         TEST(test_calibration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
