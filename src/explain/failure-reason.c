@@ -53,7 +53,7 @@ static bool is_proven(const struct failed_parent *parent, const struct failed_ch
 {
     char name[PROGRAM_MAX_BYTES + 1];
     const struct process_event *end = parent->end;
-    bool is_named = child->end->command && command_program(child->end->command, name);
+    bool is_named = program_or_script(child->end->command, name);
     bool is_last = ended_last(parent, child) && ended_at_once(parent);
     bool is_same = has_same_end(parent, child);
     bool is_specific = is_same && end->exit_code >= SPECIFIC_STATUS;
@@ -133,11 +133,12 @@ static struct failure_reason find_reason_of_exit(const struct failed_parent *par
     for (size_t i = kind == PROGRAM_RUNNER || kind == PROGRAM_COUNTER ? 0 : none; i > 0; i--)
         if (is_proven(parent, &parent->children[i - 1], kind))
             return (struct failure_reason){.at = i - 1, .is_proven = true};
+    if (kind == PROGRAM_COUNTER) /* a failure of one that it starts before its jobs */
+        return (struct failure_reason){.at = none};
     const struct failed_child *last = none ? &parent->children[none - 1] : NULL;
-    bool is_open =
-        last && ended_at_once(parent) && !last->is_followed &&
-        last->end->sender_pid != end->pid && /* else it ended the child itself */
-        (has_same_end(parent, last) || !program_may_answer(last->end));
+    bool is_open = last && ended_at_once(parent) && !last->is_followed &&
+                   last->end->sender_pid != end->pid && /* else it ended the child itself */
+                   (has_same_end(parent, last) || !program_may_answer(last->end));
     return (struct failure_reason){.at = is_open ? none - 1 : none};
 }
 

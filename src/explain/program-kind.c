@@ -51,13 +51,14 @@ static const struct convention conventions[] = {
      PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, STOPS, NULL},
     {"pytest py.test unittest prove jest mocha vitest", PROGRAM_TESTER, ANY_STATUS, ANY_FAILURE,
      CONTINUES, NULL},
-    {"sh bash dash zsh ksh mksh ash yash fish csh tcsh busybox rbash", PROGRAM_SHELL, ANY_STATUS,
-     SAME_STATUS, STOPS, NULL},
 };
 
 static const char answering[] =
     "grep egrep fgrep zgrep rg ag diff cmp test [ expr pgrep pidof which mountpoint git dpkg"
     " dpkg-query pkg-config systemctl getent id tty lsof fuser ping";
+
+static const char interpreters[] = "python perl ruby node nodejs php";
+static const char shells[] = "sh bash dash zsh ksh mksh ash yash fish csh tcsh busybox rbash";
 
 static bool is_among(const char *name, const char *names)
 {
@@ -90,16 +91,18 @@ static const char *next_word(const char *at)
     return *at ? at : NULL;
 }
 
-/* Replaces an interpreter by its script or module: "python3 -m pytest" is pytest. */
-static void find_script(const char *command, char name[static PROGRAM_MAX_BYTES + 1])
+/* Replaces one of these interpreters by its script or module: "python3 -m pytest" is pytest. */
+static void find_script(const char *command, const char *programs,
+                        char name[static PROGRAM_MAX_BYTES + 1])
 {
     char script[PROGRAM_MAX_BYTES + 1];
 
-    if (command[0] == '[' || !is_among(name, "python perl ruby node nodejs php"))
+    if (command[0] == '[' || !is_among(name, programs))
         return;
     const char *word = next_word(command);
+    const char *text_letters = programs == shells ? "c" : "ceE";
     while (word && word[0] == '-' && strncmp(word, "-m ", 3) != 0) {
-        if (strchr("ceE", word[1]) && word[2] == ' ')
+        if (strchr(text_letters, word[strcspn(word, " ") - 1]))
             return; /* the text of a script */
         word = next_word(word);
     }
@@ -117,7 +120,7 @@ static bool find_name(const char *command, char name[static PROGRAM_MAX_BYTES + 
     if (name[0] == '-' && name[1]) /* a login shell */
         memmove(name, name + 1, strlen(name));
     strip_version(name);
-    find_script(command, name);
+    find_script(command, interpreters, name);
     return true;
 }
 
@@ -167,7 +170,23 @@ enum program_kind program_kind(const char *command, int64_t status)
 
     if (convention)
         return convention->kind;
-    return !find_name(command, name) || command[0] == '[' ? PROGRAM_SHELL : PROGRAM_OTHER;
+    return !find_name(command, name) || command[0] == '[' || is_among(name, shells) ? PROGRAM_SHELL
+                                                                                    : PROGRAM_OTHER;
+}
+
+bool program_or_script(const char *command, char into[static PROGRAM_MAX_BYTES + 1])
+{
+    char name[PROGRAM_MAX_BYTES + 1];
+
+    if (!command || !command_program(command, into))
+        return false;
+    memcpy(name, into, sizeof(name));
+    strip_version(name);
+    if (is_among(name, interpreters))
+        find_script(command, into, into);
+    else
+        find_script(command, shells, into);
+    return true;
 }
 
 bool program_explains(const char *command, int64_t status, const struct process_event *child)

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "model/event.h"
+#include "model/process.h"
 
 enum program_kind {
     PROGRAM_OTHER,   /* may have run a child for its status */
@@ -37,6 +38,10 @@ enum program_kind {
  * pytest` it is that of pytest. An unknown program (NULL) counts as a shell, and so does `[name]`:
  * without its command line, a script has its own name, not that of its shell. */
 enum program_kind program_kind(const char *command, int64_t status);
+
+/* Writes how a script mentions the program: "work" for "/bin/sh ./work", "ls" for "ls /x". Returns
+ * false if that is unknown. */
+bool program_or_script(const char *command, char into[static PROGRAM_MAX_BYTES + 1]);
 
 /* Returns whether a runner ends with this status because a child ended in that way. */
 bool program_explains(const char *command, int64_t status, const struct process_event *child);

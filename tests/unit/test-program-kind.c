@@ -57,6 +57,31 @@ static void test_kinds(void **state _unused_)
                      program_kind(cases[i].command, cases[i].status));
 }
 
+static void test_names_in_scripts(void **state _unused_)
+{
+    static const struct {
+        const char *command, *name;
+    } cases[] = {
+        {"/bin/ls /nope", "ls"},
+        {"/bin/sh ./work", "work"},
+        {"sh -c x; y", "sh"},
+        {"/usr/bin/python3 a.py", "a.py"},
+        {"python3.11 -B -m pytest", "pytest"},
+        {"gcc-13 x", "gcc-13"},
+        {"[work]", "work"},
+        {NULL, NULL},
+        {"bash -e build.sh", "build.sh"},
+        {"python3", "python3"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char name[PROGRAM_MAX_BYTES + 1];
+        assert_int_equal(program_or_script(cases[i].command, name), cases[i].name != NULL);
+        if (cases[i].name)
+            assert_string_equal(name, cases[i].name);
+    }
+}
+
 static struct process_event ended(int64_t exit_code, int64_t signal_num)
 {
     struct process_event event;
@@ -136,9 +161,8 @@ static void test_answers(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_status_of_xargs),
-        cmocka_unit_test(test_programs_that_keep_going),
+        cmocka_unit_test(test_kinds),           cmocka_unit_test(test_names_in_scripts),
+        cmocka_unit_test(test_status_of_xargs), cmocka_unit_test(test_programs_that_keep_going),
         cmocka_unit_test(test_answers),
     };
 
