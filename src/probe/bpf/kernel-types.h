@@ -199,26 +199,31 @@ struct linux_binprm {
     const char *filename;
 };
 
-struct kernel_siginfo {
-    struct {
-        int si_signo, si_errno, si_code;
-    };
-};
-
 struct bpf_array {
     void *pptrs[0];
 };
 
 /* The registers with which a thread has entered the kernel. */
-struct pt_regs {
 #if defined(__TARGET_ARCH_arm64)
+struct pt_regs {
     s32 syscallno;
-#else
-    unsigned long orig_ax;
-#endif
 };
+#endif
 
 #pragma clang attribute pop
+
+/* The layout of these is part of the ABI. For each other structure libbpf searches all types of the
+ * kernel, which takes 0.6 ms. */
+struct kernel_siginfo {
+    int si_signo, si_errno, si_code;
+};
+
+#if !defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+    unsigned long others[15];
+    unsigned long orig_ax;
+};
+#endif
 
 struct bpf_iter_task {
     __u64 __opaque[3];
