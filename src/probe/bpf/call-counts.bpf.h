@@ -60,18 +60,18 @@ struct {
 
 /* ---- threads that are counted ---- */
 
-static __always_inline struct call_state *own_state_of(struct task_struct *task)
+static __always_inline struct call_state *own_state_of(struct trusted_task *task)
 {
-    struct call_state *state = bpf_task_storage_get(&calling, task, 0, 0);
+    struct call_state *state = bpf_task_storage_get(&calling, (struct task_struct *)task, 0, 0);
 
     return state && state->generation == call_generation ? state : NULL;
 }
 
-static __always_inline void begin_counting(struct task_struct *task, u32 waits_for_exec)
+static __always_inline void begin_counting(struct trusted_task *task, u32 waits_for_exec)
 {
     struct call_state fresh = {.generation = call_generation, .waits_for_exec = waits_for_exec};
-    struct call_state *state =
-        bpf_task_storage_get(&calling, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct call_state *state = bpf_task_storage_get(&calling, (struct task_struct *)task, &fresh,
+                                                    BPF_LOCAL_STORAGE_GET_F_CREATE);
 
     if (state)
         *state = fresh; /* it may be from an earlier generation */
@@ -80,17 +80,20 @@ static __always_inline void begin_counting(struct task_struct *task, u32 waits_f
 }
 
 /* In an existing process, sonde can set only the state of the first thread; others copy it here. */
-static __always_inline struct call_state *state_of(struct task_struct *task)
+static __always_inline struct call_state *state_of(struct trusted_task *original)
 {
-    struct call_state *state = own_state_of(task);
+    struct task_struct *task = (struct task_struct *)original; /* so that its leader is trusted */
+    struct call_state *state = own_state_of(original);
 
-    if (state || task->pid == task->tgid || !own_state_of(task->group_leader))
+    if (state || task->pid == task->tgid ||
+        !own_state_of((struct trusted_task *)task->group_leader))
         return state;
-    begin_counting(task, 0);
-    return own_state_of(task);
+    begin_counting(original, 0);
+    return own_state_of(original);
 }
 
-static __always_inline void inherit_counting(struct task_struct *parent, struct task_struct *child)
+static __always_inline void inherit_counting(struct trusted_task *parent,
+                                             struct trusted_task *child)
 {
     struct call_state *state = can_count_calls && call_generation ? own_state_of(parent) : NULL;
 
@@ -102,12 +105,12 @@ static __always_inline void inherit_counting(struct task_struct *parent, struct 
 
 SEC("tp_btf/sys_enter") int BPF_PROG(on_call, struct pt_regs *regs, long number)
 {
-    struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+    struct trusted_task *task = current_task();
     struct call_state *state = state_of(task);
 
     if (!state)
         return 0;
-    state->call = call_of(task, number);
+    state->call = call_of(plain_task(task), number);
     state->since_ns = bpf_ktime_get_ns();
     return 0;
 }
@@ -134,13 +137,14 @@ static __always_inline struct call_sum *add_sum(const struct call_key *key)
 /* A thread that is killed in a call leaves the call without returning to the program. */
 static __always_inline bool never_returns(struct task_struct *task)
 {
-    return plain_task(task)->signal->flags & SIGNAL_GROUP_EXIT;
+    return task->signal->flags & SIGNAL_GROUP_EXIT;
 }
 
 SEC("tp_btf/sys_exit") int BPF_PROG(on_return, struct pt_regs *regs, long result)
 {
-    struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-    struct call_state *state = own_state_of(task);
+    struct trusted_task *original = current_task();
+    struct task_struct *task = plain_task(original);
+    struct call_state *state = own_state_of(original);
     bool is_error = result < 0 && result >= -ERRNO_MAX;
 
     if (!state || !state->since_ns)

@@ -24,10 +24,11 @@ struct {
 /* The number is among the registers saved at kernel entry. It is valid for a thread that is on no
  * CPU: such a thread is still in the kernel, and an interrupt or a fault stores -1. A thread on a
  * CPU may have returned, with the number of its last call left behind. */
-static __always_inline void fill_thread(struct task_struct *task, struct thread_record *record)
+static __always_inline void fill_thread(struct trusted_task *original, struct thread_record *record)
 {
+    struct task_struct *task = plain_task(original);
     bool was_on_cpu = task->on_cpu;
-    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs((struct task_struct *)original);
     long number = number_in(regs);
 
     record->pid = task->tgid;
@@ -47,18 +48,18 @@ static __always_inline bool can_be_in_call(struct task_struct *task)
 /* Returns false if there was no room for all threads. The counters are in memory, where the
  * verifier does not track them: otherwise it would verify the loop once for each of their values.
  */
-static __always_inline bool fill_threads(struct task_struct *process)
+static __always_inline bool fill_threads(struct trusted_task *process)
 {
     struct bpf_iter_task walk;
-    struct task_struct *task;
+    struct trusted_task *task;
     bool has_room = true;
 
     thread_request.seen = 0;
     bpf_rcu_read_lock();
-    bpf_iter_task_new(&walk, process, BPF_TASK_ITER_PROC_THREADS);
-    while ((task = bpf_iter_task_next(&walk))) {
+    bpf_iter_task_new(&walk, (struct task_struct *)process, BPF_TASK_ITER_PROC_THREADS);
+    while ((task = next_task(&walk))) {
         u32 number = thread_request.seen++;
-        if (number < thread_request.at_thread || !can_be_in_call(task))
+        if (number < thread_request.at_thread || !can_be_in_call(plain_task(task)))
             continue;
         u32 key = thread_request.count;
         struct thread_record *record = bpf_map_lookup_elem(&threads, &key);
@@ -82,10 +83,10 @@ static long sample_process(u32 step, void *context)
 
     if (!pid)
         return 1;
-    struct task_struct *task = bpf_task_from_pid(*pid);
+    struct trusted_task *task = task_from_pid(*pid);
     if (task) {
         bool has_room = fill_threads(task);
-        bpf_task_release(task);
+        release_task(task);
         if (!has_room)
             return 1;
     }

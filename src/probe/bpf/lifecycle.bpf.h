@@ -25,29 +25,28 @@ const volatile bool reports_final_cpu = true; /* the program on sched_switch is 
 /* ---- fork and exec ---- */
 
 SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+int BPF_PROG(on_fork, struct trusted_task *original_parent, struct trusted_task *original_child)
 {
-    u32 parent_tag = tag_of(parent);
-    u32 tag = parent_tag ? set_tag(child, parent_tag) : 0;
+    struct task_struct *parent = plain_task(original_parent), *child = plain_task(original_child);
+    u32 parent_tag = tag_of(original_parent);
+    u32 tag = parent_tag ? set_tag(original_child, parent_tag) : 0;
 
-    inherit_counting(parent, child);
+    inherit_counting(original_parent, original_child);
     if ((!parent_tag && !wants_all) || child->pid != child->tgid)
         return 0;
     struct kernel_fork *event = reserve(sizeof(*event));
     if (!event)
         return 0;
-    struct mm_struct *mm = plain_task(child)->mm;
-
     fill_head(&event->head, KERNEL_FORK, child, tag);
     event->parent_pid = parent->tgid;
-    event->shares_memory = mm && mm == plain_task(parent)->mm;
+    event->shares_memory = child->mm && child->mm == parent->mm;
     event->start_boot_ns = child->start_boottime;
     bpf_ringbuf_submit(event, wake_flags(parent_tag));
     return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *original, pid_t old_pid, struct linux_binprm *program)
+int BPF_PROG(on_exec, struct trusted_task *original, pid_t old_pid, struct linux_binprm *program)
 {
     struct task_struct *task = plain_task(original);
     u32 tag = tag_of(original);
@@ -98,7 +97,7 @@ static __always_inline s64 peak_of(struct task_struct *task)
     return rss > noted ? rss : noted;
 }
 
-SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *original)
+SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct trusted_task *original)
 {
     struct task_struct *task = plain_task(original);
     struct signal_struct *signal = task->signal;
@@ -137,7 +136,8 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct task_struct *origi
  * fifths of the CPU time of a short process are still missing. The run queue is locked here, so
  * nothing may be woken; the reader expects this event. */
 SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool is_preempted, struct task_struct *original, struct task_struct *after)
+int BPF_PROG(on_switch, bool is_preempted, struct trusted_task *original,
+             struct trusted_task *after)
 {
     struct task_struct *before = plain_task(original);
 
@@ -193,7 +193,7 @@ static __always_inline bool is_reported(u32 tag, int number)
 }
 
 SEC("tp_btf/signal_generate")
-int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_struct *task,
+int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct trusted_task *task,
              int group, int result)
 {
     u32 tag = tag_of(task);
@@ -203,8 +203,8 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
     struct kernel_signal *event = reserve(sizeof(*event));
     if (!event)
         return 0;
-    struct task_struct *sender = plain_task(bpf_get_current_task_btf());
-    fill_head(&event->head, KERNEL_SIGNAL, task, tag);
+    struct task_struct *sender = plain_task(current_task());
+    fill_head(&event->head, KERNEL_SIGNAL, plain_task(task), tag);
     event->number = number;
     /* 0 (SEND_SIG_NOINFO) is a signal from a process without details, 1 (SEND_SIG_PRIV) one from
      * the kernel. */
@@ -217,13 +217,13 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct task_str
 }
 
 /* For all processes: an OOM kill concerns the whole machine. */
-SEC("tp_btf/mark_victim") int BPF_PROG(on_oom, struct task_struct *original)
+SEC("tp_btf/mark_victim") int BPF_PROG(on_oom, struct trusted_task *original)
 {
     struct kernel_oom *event = reserve(sizeof(*event));
     if (!event)
         return 0;
     struct task_struct *task = plain_task(original);
-    struct task_struct *trigger = plain_task(bpf_get_current_task_btf());
+    struct task_struct *trigger = plain_task(current_task());
     struct mm_struct *mm = task->mm;
     struct memory_pages pages = {};
 

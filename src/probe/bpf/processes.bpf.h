@@ -265,11 +265,12 @@ __noinline int fill_record(struct task_struct *trusted __attribute__((btf_decl_t
 }
 
 /* Processes are read completely in turn, so that all readings cost the same. */
-static __always_inline void fill_next(struct task_struct *task, struct process_record *record,
+static __always_inline void fill_next(struct trusted_task *task, struct process_record *record,
                                       u32 number)
 {
     record->tag = own_tag_of(task);
-    fill_record(task, record, (request.reading + number) % FULL_READING_EVERY == 0);
+    fill_record((struct task_struct *)task, record,
+                (request.reading + number) % FULL_READING_EVERY == 0);
 }
 
 /* ---- all processes ---- */
@@ -284,7 +285,7 @@ static __always_inline bool is_behind(struct task_struct *task)
 __noinline int walk_processes(void)
 {
     struct bpf_iter_task walk;
-    struct task_struct *task;
+    struct trusted_task *task;
     u32 count = 0, total = 0;
     u32 limit = request.limit, first = request.first;
     u64 after = request.after_address;
@@ -292,14 +293,14 @@ __noinline int walk_processes(void)
 
     bpf_rcu_read_lock();
     bpf_iter_task_new(&walk, NULL, BPF_TASK_ITER_ALL_PROCS);
-    while ((task = bpf_iter_task_next(&walk))) {
+    while ((task = next_task(&walk))) {
         if (!is_found) {
             total++;
             if ((u64)task == after) {
                 is_found = true;
                 continue;
             }
-            if (!is_behind(task))
+            if (!is_behind(plain_task(task)))
                 continue;
             is_found = true;
             total--;
@@ -308,7 +309,7 @@ __noinline int walk_processes(void)
             is_end = false;
             break;
         }
-        if (!task->pid) /* the idle task */
+        if (!plain_task(task)->pid) /* the idle task */
             continue;
         u32 key = first + count;
         struct process_record *record = bpf_map_lookup_elem(&records, &key);
@@ -336,14 +337,14 @@ static long read_one(u32 number, u32 *count)
 
     if (!pid || !record)
         return 1;
-    struct task_struct *task = bpf_task_from_pid((s32)*pid);
+    struct trusted_task *task = task_from_pid((s32)*pid);
     if (!task)
         return 0;
-    if (task->pid == task->tgid) {
+    if (plain_task(task)->pid == plain_task(task)->tgid) {
         fill_next(task, record, next);
         *count = next + 1;
     }
-    bpf_task_release(task);
+    release_task(task);
     return 0;
 }
 
