@@ -203,7 +203,7 @@ void tick_builder_add_trace(struct tick_builder *builder, const struct traced *t
 static void add_sent_signal(struct tick_builder *builder, struct event_owner owner,
                             const struct lifecycle_event *event, double timestamp)
 {
-    char command[COMMAND_MAX_BYTES + 1] = "";
+    char command[COMMAND_MAX_BYTES + 1] = "", details[48];
     struct process_event sent;
     struct proc_stat stat;
 
@@ -213,6 +213,11 @@ static void add_sent_signal(struct tick_builder *builder, struct event_owner own
         sent.details = "from the terminal";
     else
         sent.sender_pid = event->sender_pid; /* 0: the kernel */
+    if (event->cpu_limit_sec) {
+        snprintf(details, sizeof(details), "CPU limit of %llu s",
+                 (unsigned long long)event->cpu_limit_sec);
+        sent.details = details;
+    }
     if (event->sender_pid) {
         if ((owner.uid == 0 || owner.uid == event->sender_uid) &&
             process_lookup_stat(PROC_ROOT, event->sender_pid, &stat) == 0 &&

@@ -42,7 +42,8 @@ struct lifecycle_event {
     pid_t sender_pid;        /* 0: the kernel */
     const char *sender_name; /* the kernel's short name */
     int64_t sender_uid;
-    bool is_from_terminal; /* a key such as Ctrl-C, or job control */
+    bool is_from_terminal;  /* a key such as Ctrl-C, or job control */
+    uint64_t cpu_limit_sec; /* the limit of CPU time that the process reached; 0: another reason */
 
     const char *details; /* on OOM: the sizes of the process, for people */
     int64_t uid;         /* on OOM: of the process */

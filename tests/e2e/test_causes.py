@@ -222,7 +222,7 @@ SIGNALS = {
     "128 + n": ("./crash; exit $?", 139, f"exit status 139: {CRASH} → sh exited 139"),
     "|| exit 1": ("exec sh crash.sh", 1, f"exit status 1: {CRASH} → sh exited 1"),
     "and another status": ("./crash; exit 4", 4, f"exit status 4; failed on the way: {CRASH}"),
-    "killed by the script": ("kill -9 $$", -9, "killed by SIGKILL, sent by itself"),
+    "killed by the script": ("kill -9 $$", 137, "killed by SIGKILL, sent by itself"),
     "fault below a shell":
         ("python3 -c 'import ctypes; ctypes.string_at(0)'; exit $?", 139,
          "exit status 139: python3 (#) killed by SIGSEGV, a fault of its own → sh exited 139"),
@@ -230,6 +230,15 @@ SIGNALS = {
                             "subprocess.run(['sh', '-c', 'kill -ABRT $$'], check=True)"], 1,
                            "exit status 1: sh (#) killed by SIGABRT, sent by itself"
                            " → python3 exited 1"),
+    "hard CPU limit": ("ulimit -t 1; python3 -c 'while 1: pass'; exit $?", 137,
+                       "exit status 137: python3 (#) killed by SIGKILL, CPU limit of 1 s, sent by the"
+                       " kernel → sh exited 137"),
+    "soft CPU limit": (["bash", "-c", "ulimit -S -t 1; python3 -c 'while 1: pass'; exit $?"], 152,
+                       "exit status 152: python3 (#) killed by SIGXCPU, CPU limit of 1 s, sent by the"
+                       " kernel → bash exited 152"),
+    "CPU limit that is not reached":
+        ("ulimit -t 1000; sh -c 'kill -9 $$'; exit $?", 137,
+         "exit status 137: sh (#) killed by SIGKILL, sent by itself → sh exited 137"),
     "memory limit": ("ulimit -v 400000; python3 -c 'bytearray(900 << 20)'; exit $?", 1,
                      "exit status 1: python3 (#) exited 1 → sh exited 1"),
 }
@@ -254,7 +263,7 @@ OF_A_USER = {
     "xargs": ["xargs", "xargs and 255", "xargs and a signal"],
     "python": ["the status of the child", "handled", "unittest"],
     "wrappers": ["flock", "timeout", "timeout, but ended", "setpriv"],
-    "signals": ["128 + n", "killed by the script"],
+    "signals": ["128 + n", "killed by the script", "hard CPU limit"],
 }
 
 
@@ -279,6 +288,7 @@ def pattern_of(sentence, are_named):
         text = re.sub(r"(?:[\w./-]+|\(\?:[\w|]+\))\\ \\\(\\#\\\)",
                       r"(?:[\\w.-]+\\ \\(\\d+\\)|pid\\ \\d+)", text)
         text = re.sub(r"→\\ ([\w.-]+)", r"→\\ (?:\1|sh|pid\\ \\d+)", text)
+        text = re.sub(r",\\ CPU\\ limit\\ of\\ 1\\ s", "", text)
         text = re.sub(r",\\ sent\\ by\\ [^→]*?(\\ →|$)", r"[^→]*\1", text)
     return text.replace(r"\#", r"\d+") + "$"
 
@@ -304,8 +314,6 @@ class Causes(harness.TestCase):
         arguments = ["sh", "-c", command] if isinstance(command, str) else command
         result = self.run_sonde("run", "--no-store", *self.options, "--", *arguments,
                                 cwd=self.place, prefix=self.prefix)
-        if status == -9:
-            status = result.status  # as a caller sees it
         self.assertEqual(result.status, status, result)
         if status == 0:
             self.assertIsNone(result.summary["cause"])

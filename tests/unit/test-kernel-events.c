@@ -122,7 +122,8 @@ static void test_storm(void **state _unused_)
             }
             expected[i].pid = wait4(pid, &expected[i].status, 0, &usage);
             expected[i].cpu_ns = usage_ns(&usage);
-            expected[i].user_ns = usage.ru_utime.tv_sec * 1000000000 + usage.ru_utime.tv_usec * 1000;
+            expected[i].user_ns =
+                usage.ru_utime.tv_sec * 1000000000 + usage.ru_utime.tv_usec * 1000;
             expected[i].peak_kb = usage.ru_maxrss;
         }
         _exit(0);
@@ -311,6 +312,30 @@ static void test_fault_signal_comes_from_kernel(void **state _unused_)
     assert_int_equal(sent->signal_num, SIGSEGV);
     assert_int_equal(sent->sender_pid, 0);
     assert_true(WIFSIGNALED(find_event(LIFECYCLE_EXIT, target)->wait_status));
+}
+
+/* The kernel kills a process that reaches its limit of CPU time; a process that another one kills
+ * has not reached it. */
+static void test_limit_of_cpu_time(void **state _unused_)
+{
+    for (int is_reached = 0; is_reached < 2; is_reached++) {
+        rlim_t seconds = is_reached ? 1 : 1000;
+        forget_all();
+        pid_t target = fork_tagged(33);
+        if (target == 0) {
+            setrlimit(RLIMIT_CPU, &(struct rlimit){seconds, seconds});
+            for (volatile long turns = 0; is_reached;)
+                turns++;
+            kill(getpid(), SIGKILL);
+        }
+        waitpid(target, NULL, 0);
+        await_end(target);
+        const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
+        assert_non_null(sent);
+        assert_int_equal(sent->signal_num, SIGKILL);
+        assert_int_equal(sent->sender_pid, is_reached ? 0 : target);
+        assert_int_equal(sent->cpu_limit_sec, is_reached ? 1 : 0);
+    }
 }
 
 /* A timer sends SIGINT as the kernel does, but no terminal is involved. */
@@ -591,6 +616,7 @@ int main(void)
         cmocka_unit_test(test_children_end_before_their_parent),
         cmocka_unit_test(test_signals_and_their_senders),
         cmocka_unit_test(test_fault_signal_comes_from_kernel),
+        cmocka_unit_test(test_limit_of_cpu_time),
         cmocka_unit_test(test_timer_signal_is_not_from_terminal),
         cmocka_unit_test(test_key_of_a_terminal),
         cmocka_unit_test(test_threads),

@@ -345,6 +345,28 @@ static void test_other_words_redact_unseen_kills(void **state _unused_)
     unseen_events_done(&unseen);
 }
 
+static void test_kill_at_the_limit_of_cpu_time(void **state _unused_)
+{
+    struct run run = {.run_id = "run-1", .job_id = "job-1", .uid = 1000};
+    const struct member member = {.pid = NO_PID, .run = &run, .sheet_num = INT_UNKNOWN};
+    struct tick_builder builder = {.wants_events = true};
+    struct lifecycle_event event;
+
+    lifecycle_event_init(&event, LIFECYCLE_SIGNAL);
+    event.pid = NO_PID;
+    event.signal_num = SIGKILL;
+    event.cpu_limit_sec = 7;
+    tick_builder_add_lifecycle(&builder, &member, &event, 1);
+    tick_builder_add_end(&builder, member_owner(&member), NO_PID, SIGKILL, 2);
+    struct tick_box *box = finish_and_take(&builder, NULL);
+    const struct process_event *kill = &box->tick.events.items[box->tick.events.count - 1];
+    assert_int_equal(kill->event_type, EVENT_KILL);
+    assert_int_equal(kill->sender_pid, 0);
+    assert_string_equal(kill->details, "CPU limit of 7 s");
+    tick_box_free(box);
+    tick_builder_done(&builder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_commands_are_redacted_where_they_enter),
         cmocka_unit_test(test_other_words_redact_what_is_kept),
         cmocka_unit_test(test_other_words_redact_unseen_kills),
+        cmocka_unit_test(test_kill_at_the_limit_of_cpu_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,6 +214,7 @@ static void handle_signal(struct kernel_probe *probe, const struct kernel_signal
     event.sender_pid = signal->sender_pid;
     event.sender_uid = signal->sender_uid;
     event.is_from_terminal = is_from_terminal(signal);
+    event.cpu_limit_sec = signal->cpu_limit_sec;
     if (signal->sender_pid)
         event.sender_name = copy_name(signal->sender_name, name);
     report_event(probe, &event);

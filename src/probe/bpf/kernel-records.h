@@ -224,9 +224,10 @@ struct kernel_signal {
     s32 code;
     s32 sender_pid; /* 0: the kernel */
     u32 sender_uid;
+    u64 cpu_limit_sec; /* the limit of CPU time that was reached; 0: another reason */
     char sender_name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(kernel_signal, 56);
+STATIC_SIZE(kernel_signal, 64);
 
 struct kernel_oom {
     struct kernel_event head;

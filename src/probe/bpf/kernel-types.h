@@ -72,6 +72,7 @@ enum {
 #define SIGNAL_GROUP_EXIT 0x00000004
 #define SIGCHLD_NUMBER    17
 #define SA_NOCLDWAIT      2
+#define RLIMIT_CPU        0
 #define RLIMIT_NOFILE     7
 #define TASK_NAME_SIZE    16
 #define PF_EXITING        0x00000004
@@ -131,7 +132,19 @@ struct prev_cputime {
 };
 
 struct rlimit {
-    unsigned long rlim_cur;
+    unsigned long rlim_cur, rlim_max;
+};
+
+typedef struct {
+    s64 counter;
+} atomic64_t;
+
+struct task_cputime_atomic {
+    atomic64_t utime, stime;
+};
+
+struct thread_group_cputimer {
+    struct task_cputime_atomic cputime_atomic;
 };
 
 struct signal_struct {
@@ -147,6 +160,7 @@ struct signal_struct {
     unsigned long maxrss;
     struct task_io_accounting ioac;
     struct rlimit rlim[16];
+    struct thread_group_cputimer cputimer; /* with CONFIG_POSIX_TIMERS */
     short oom_score_adj;
 };
 

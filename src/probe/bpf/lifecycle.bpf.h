@@ -166,6 +166,8 @@ int BPF_PROG(on_switch, bool is_preempted, struct trusted_task *original,
 /* ---- signals ---- */
 
 #define NUMBER_OF_KILL   9
+#define NUMBER_OF_XCPU   24
+#define CODE_KERNEL      0x80
 #define SIGNAL_DELIVERED 0 /* TRACE_SIGNAL_DELIVERED: neither ignored nor pending already */
 
 /* Returns whether a program may get the signal many times a second: timers, children, the Go
@@ -192,6 +194,21 @@ static __always_inline bool is_reported(u32 tag, int number)
     return tag ? !is_frequent(number) : wants_all && number == NUMBER_OF_KILL;
 }
 
+/* Returns the limit of CPU time because of which the kernel sends the signal; 0: there is another
+ * reason. The kernel compares the same figures. */
+static __always_inline u64 cpu_limit_of(struct signal_struct *signal, int number)
+{
+    u64 limit = number == NUMBER_OF_KILL   ? signal->rlim[RLIMIT_CPU].rlim_max
+                : number == NUMBER_OF_XCPU ? signal->rlim[RLIMIT_CPU].rlim_cur
+                                           : 0;
+
+    if (!limit || !bpf_core_field_exists(signal->cputimer))
+        return 0;
+    u64 used_ns = signal->cputimer.cputime_atomic.utime.counter +
+                  signal->cputimer.cputime_atomic.stime.counter;
+    return used_ns / 1000000000 >= limit ? limit : 0;
+}
+
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct trusted_task *task,
              int group, int result)
@@ -208,7 +225,9 @@ int BPF_PROG(on_signal, int number, struct kernel_siginfo *info, struct trusted_
     event->number = number;
     /* 0 (SEND_SIG_NOINFO) is a signal from a process without details, 1 (SEND_SIG_PRIV) one from
      * the kernel. */
-    event->code = (u64)info > 1 ? info->si_code : (u64)info ? 0x80 : 0;
+    event->code = (u64)info > 1 ? info->si_code : (u64)info ? CODE_KERNEL : 0;
+    event->cpu_limit_sec =
+        event->code == CODE_KERNEL ? cpu_limit_of(plain_task(task)->signal, number) : 0;
     event->sender_pid = has_sender(event->code) ? sender->tgid : 0;
     event->sender_uid = sender->real_cred->uid.val;
     __builtin_memcpy(event->sender_name, sender->comm, sizeof(event->sender_name));
