@@ -241,8 +241,9 @@ void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const stru
         sampler_reaped(collector_sampler(engine->collector), node, pid, usage) < 0)
         engine->counts.failed++;
     /* For a process that ended, or executed a program, before the BPF programs were loaded, only
-     * wait4 has the peak. It includes reaped descendants, which all belong to the run. */
-    if (run && is_counted)
+     * wait4 has the peak. It includes reaped descendants, which all belong to the run, and of the
+     * command what sonde had in memory at the fork: much, if the programs were loaded already. */
+    if (run && is_counted && !engine->options.kernel)
         sampler_raise_peak(collector_sampler(engine->collector), &run->node,
                            (int64_t)usage->ru_maxrss * 1024);
     registry_remove(registry, pid);

@@ -137,7 +137,10 @@ static void handle_fork(struct kernel_probe *probe, const struct kernel_fork *fo
     endings_settle(&probe->events.endings, fork->head.pid); /* an earlier process with the pid */
     begin_event(probe, LIFECYCLE_FORK, &fork->head, fork->start_boot_ns, &event);
     event.ppid = fork->parent_pid;
-    note_peak(probe, fork->head.pid, fork->shares_memory ? SHARES_MEMORY : PEAK_OFFSET);
+    if (fork->parent_pid == getpid()) /* what sonde had in memory is not the command's */
+        map_remove(&probe->events.foreign_peaks, (uint64_t)fork->head.pid);
+    else
+        note_peak(probe, fork->head.pid, fork->shares_memory ? SHARES_MEMORY : PEAK_OFFSET);
     report_event(probe, &event);
 }
 
