@@ -71,8 +71,6 @@ DEVIATIONS = {
     ("*", "*", "peak_unique_mb"): "no lower end; wrong after a fork and with shared memory",
     ("*", "*", "read_bytes"): "counted at each level, no marker",
     ("*", "*", "write_bytes"): "counted at each level, no marker",
-    ("*", "late", "cpu_seconds"): "a lower bound in some runs",
-    ("*", "late", "processes"): "a lower bound in some runs",
 }
 
 
