@@ -256,7 +256,8 @@ static void on_tick(void *context, struct tick_box *box)
         if (gaps->items[i].kind == GAP_MISSED_TICKS || gaps->items[i].kind == GAP_SUSPEND)
             runner->facts.gap_seconds += gaps->items[i].seconds;
     for (size_t i = 0; i < box->tick.events.count; i++)
-        job_profile_add_event(&runner->facts.counted, &box->tick.events.items[i]);
+        if (box->tick.events.items[i].run_id) /* not an OOM kill elsewhere */
+            job_profile_add_event(&runner->facts.counted, &box->tick.events.items[i]);
     for (size_t i = 0; i < box->tick.anomalies.count; i++)
         run_facts_add_anomaly(&runner->facts, &box->tick.anomalies.items[i]);
     if (box->tick.snapshot && box->tick.snapshot->jobs.count)

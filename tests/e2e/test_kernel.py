@@ -231,6 +231,20 @@ class Signals(Kernel):
         self.assertEqual(self.check_anomaly(oom, 0)["job_id"], "oom")
 
     @harness.needs_root()
+    def test_out_of_memory_elsewhere(self):
+        """A run does not count the kill of a process that is not in it."""
+        group = self.small_group()
+        run = self.start_sonde("--exact", "--", "sh", "-c", "echo started; cat")
+        self.assertEqual(run.stdout.readline(), b"started\n")
+        other = self.start("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", "python3", "-c",
+                           HUNGRY)
+        self.assertEqual(other.wait(harness.DEADLINE), -signal.SIGKILL)
+        self.await_rows("SELECT 1 FROM process_events WHERE event_type = 'oom' AND pid = ?", other.pid)
+        summary = self.finish(run).summary
+        self.assertFalse(summary["oom_count"])
+        self.assertEqual((summary["processes"], summary["kill_count"]), (2, 0))
+
+    @harness.needs_root()
     def test_out_of_memory_without_a_job(self):
         """The daemon stops before it would report it: the event and the anomaly are stored."""
         group = self.small_group()

@@ -326,7 +326,7 @@ class Case(daemon.TestCase):
     def check_interval(self, run, truth, slack=0.5):
         """peak_unique_min_mb to peak_unique_mb contains the truth, whose own bounds are `truth`."""
         low, high = run.summary.get("peak_unique_min_mb"), run.summary["peak_unique_mb"]
-        row = "memory of all processes"
+        row = "memory of all processes, an interval"
         problem = expectations.check_marker(row, self.column,
                                             run.summary["exactness"].get("peak_unique_mb"), high)
         if not problem and low is None:
