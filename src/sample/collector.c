@@ -62,13 +62,13 @@ static void update_bounds(struct collector *collector)
     sampler_set_bounds(collector->sampler, &collector->bounds);
 }
 
-/* A process that is started at once counts as started later. */
+/* sonde starts its command first. A process that is so young has made no huge pages that matter. */
 static void init_bounds(struct collector *collector)
 {
     collector->bounds.total_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     collector->bounds.fault_bytes = collector->huge_pages.fault_bytes;
     read_bounds(collector);
-    collector->bounds.at_ticks--;
+    collector->bounds.at_ticks -= (uint64_t)sysconf(_SC_CLK_TCK);
     sampler_set_bounds(collector->sampler, &collector->bounds);
 }
 
