@@ -5,6 +5,7 @@ import array
 import os
 import time
 
+import daemon
 import harness
 
 MB = 1 << 20
@@ -144,6 +145,33 @@ class Together(harness.TestCase):
     def test_programs_count_completely(self):
         summary, truth, _ = self.check(("exec", 4, 60, 0))
         self.assertGreater(summary["peak_unique_min_mb"], truth - 20)
+
+
+class Registered(daemon.TestCase):
+    """The daemon measures processes that it did not start, some of them forked before."""
+
+    @harness.needs_memory(1024)
+    def test_job_of_a_scheduler(self):
+        sonde = self.daemon(interval=0.05)
+        process = self.start(os.path.join(harness.HELPERS, "sharing"), "fork", "4", "60", "10")
+        main_pid, lines = self.await_ready(process)
+        pids = [int(line[1]) for line in lines]
+        low, high = truth_mb(pids)
+        run_id = sonde.rpc("job.start", job_id="x", pid=main_pid)["run_id"]
+        harness.wait_until(lambda: set(pids) <= set(sonde.pids(run_id)), "all are sampled")
+        sonde.await_snapshots(2)
+        usage = sonde.rpc("daemon.top")["jobs"][0]
+        self.assertEqual(truth_mb(pids), (low, high), "it holds still")
+        process.stdin.close()
+        process.wait()
+        sonde.rpc("job.finish", job_id="x", outcome="success")
+        job = self.await_end(run_id)
+        self.assertLessEqual(job["peak_unique_min_mb"], high)
+        self.assertGreaterEqual(job["peak_unique_mb"], low)
+        self.assertLessEqual(usage["unique_min_mb"], high)
+        self.assertGreaterEqual(usage["unique_mb"], low)
+        self.assertGreaterEqual(job["peak_total_mb"], job["peak_rss_mb"])
+        self.assertGreaterEqual(job["peak_unique_min_mb"], job["peak_rss_mb"])
 
 
 if __name__ == "__main__":
