@@ -8,45 +8,67 @@ import os
 import resource
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ._heirs import Estate, Heirs, discards_children
 from ._monitor import ResourceMonitor
 from ._records import ResourceSample, ResourceSummary
+
+
+# The samples round the time of ended children up by at most two ticks.
+_CPU_SLACK_SEC = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSummary(ResourceSummary):
     """The usage of a command and all its descendants, and its result: `returncode` is negative for
-    a signal, as in subprocess. `cpu_seconds` is exact, from the kernel; `duration_sec` is the time
-    from its start to its end.
+    a signal, as in subprocess. `duration_sec` is the time from its start to its end.
+
+    `exactness` says how good `cpu_seconds` and `peak_rss_mb` are: "exact", "sampled" or
+    "lower_bound". CPU time comes from the kernel. It is a lower bound if descendants for which the
+    command did not wait cannot be counted, see run(). The three figures of memory are None if the
+    command ended before the first sample.
 
     If this program ignores SIGCHLD, or another thread waits for the command, the result is not
     available: `returncode` is None, and the CPU time is that of the samples."""
 
+    # Figures without a sample are None here, not 0.
+    peak_rss_mb: float | None  # type: ignore[assignment]
+    mean_rss_mb: float | None  # type: ignore[assignment]
+    memory_growth_mb: float | None  # type: ignore[assignment]
     args: tuple[str, ...]
     returncode: int | None
+    exactness: Mapping[str, str]
     samples: tuple[ResourceSample, ...] = dataclasses.field(repr=False)
+
+    def __str__(self) -> str:
+        is_bound = self.exactness.get("cpu_seconds") == "lower_bound"
+        return super().__str__().replace("CPU ", "CPU ≥ " if is_bound else "CPU ")
 
 
 @dataclass(frozen=True)
 class _End:
     returncode: int | None
     usage: resource.struct_rusage | None
+    left: Estate
 
 
-def _reap(process: subprocess.Popen[Any]) -> _End:
+def _reap(process: subprocess.Popen[Any], heirs: Heirs) -> _End:
+    discards = discards_children(process.pid)
     try:
         _, status, usage = os.wait4(process.pid, 0)
     except ChildProcessError:
         process.returncode = 0  # prevents a wait for another process with the same pid
-        return _End(None, None)
+        return _End(None, None, Estate())
     process.returncode = os.waitstatus_to_exitcode(status)
-    return _End(process.returncode, usage)
+    left = heirs.reap()
+    left.is_complete &= not discards
+    return _End(process.returncode, usage, left)
 
 
-def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor) -> _End:
+def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor, heirs: Heirs) -> _End:
     """Waits for the end. The last sample is that of the zombie, which has the whole CPU time."""
     try:
         with contextlib.suppress(ProcessLookupError):  # it has already ended
@@ -58,23 +80,35 @@ def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor) -> _End:
         raise
     finally:
         monitor.stop()
-        end = _reap(process)
+        end = _reap(process, heirs)
     return end
 
 
-def _figures(summary: ResourceSummary, usage: resource.struct_rusage | None, inherited_kb: int,
-             duration: float) -> dict[str, Any]:
+def _figures(summary: ResourceSummary, end: _End, inherited_kb: int, duration: float) -> dict[str, Any]:
     """The sampled figures, completed with those that the kernel reports at the end."""
-    peak, cpu_seconds = summary.peak_rss_mb, summary.cpu_seconds if summary.num_samples else None
-    if usage:
-        if usage.ru_maxrss > inherited_kb:
-            peak = max(peak, usage.ru_maxrss / 1024)
-        # Only the samples include descendants that it did not wait for.
-        cpu_seconds = max(cpu_seconds or 0.0, usage.ru_utime + usage.ru_stime)
+    is_sampled = summary.num_samples > 0
+    peak, sampled = (summary.peak_rss_mb, summary.cpu_seconds) if is_sampled else (None, None)
+    exactness = {}
+    cpu_seconds = sampled
+    if end.usage:
+        for peak_kb in (end.usage.ru_maxrss, end.left.peak_kb):
+            if peak_kb > inherited_kb:
+                peak = max(peak or 0.0, peak_kb / 1024)
+        of_kernel = end.usage.ru_utime + end.usage.ru_stime + end.left.cpu_seconds
+        # The kernel's figure lacks what no process waited for; then the samples may have more.
+        cpu_seconds = max(sampled or 0.0, of_kernel)
+        is_exact = end.left.is_complete and cpu_seconds - of_kernel <= _CPU_SLACK_SEC
+        exactness["cpu_seconds"] = "exact" if is_exact else "lower_bound"
+    elif sampled is not None:
+        exactness["cpu_seconds"] = "lower_bound"
+    if peak is not None:
+        exactness["peak_rss_mb"] = "sampled" if is_sampled else "lower_bound"
     figures = dataclasses.asdict(summary)
     figures.update(
-        peak_rss_mb=peak, cpu_seconds=cpu_seconds, duration_sec=duration,
+        peak_rss_mb=peak, cpu_seconds=cpu_seconds, duration_sec=duration, exactness=exactness,
         mean_cpu_percent=None if cpu_seconds is None else 100 * cpu_seconds / duration)
+    if not is_sampled:
+        figures.update(mean_rss_mb=None, memory_growth_mb=None)
     return figures
 
 
@@ -86,6 +120,11 @@ def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 
     a file: run() does not read pipes. check: as in subprocess.run(). A command that ends before the
     first sample has num_samples 0, and a peak of memory only if that exceeds the peak of this
     process.
+
+    Meanwhile this process adopts orphans, so that descendants for which the command did not wait
+    count, too. It cannot do so if it has other threads or children, if it adopts orphans for another
+    purpose, or with a gpu_profiler, whose methods may start processes. The CPU time is then a lower
+    bound, as it is if such a descendant runs on.
     """
     if isinstance(args, (str, bytes)):
         raise TypeError("args: expected a list, not a command line")
@@ -97,14 +136,15 @@ def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 
         raise ValueError("args: empty, expected a command")
     ResourceMonitor(sample_interval_sec, gpu_profiler)  # checks the arguments before the start
     started = time.monotonic()
-    process = subprocess.Popen(words, **popen)
-    # The command inherits the peak of this process, so a peak up to that one is unknown. It is read
-    # after the fork, because it can grow until then.
-    inherited_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    monitor = ResourceMonitor(sample_interval_sec, gpu_profiler, pid=process.pid)
-    end = _wait(process, monitor)
+    with Heirs(may_adopt=gpu_profiler is None) as heirs:
+        process = subprocess.Popen(words, **popen)
+        # The command inherits the peak of this process, so a peak up to that one is unknown. It is read
+        # after the fork, because it can grow until then.
+        inherited_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        monitor = ResourceMonitor(sample_interval_sec, gpu_profiler, pid=process.pid)
+        end = _wait(process, monitor, heirs)
     duration = time.monotonic() - started
-    figures = _figures(monitor.summary, end.usage, inherited_kb, duration)
+    figures = _figures(monitor.summary, end, inherited_kb, duration)
     if check and end.returncode is None:
         raise ChildProcessError(errno.ECHILD, "check: the result of the command is unknown, "
                                 "because SIGCHLD is ignored or another thread has waited for it")

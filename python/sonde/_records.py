@@ -39,6 +39,8 @@ class ResourceSample:
 # Fields that must be present; those of the second group may be None.
 _REQUIRED = ("peak_rss_mb", "mean_rss_mb", "memory_growth_mb", "num_samples", "duration_sec")
 _ANNOUNCED = ("peak_gpu_mem_mb", "mean_gpu_util")
+# Fields that may be None without a sample, as in the summary of a command that was too short for one.
+_SAMPLED = ("peak_rss_mb", "mean_rss_mb", "memory_growth_mb")
 # Fields that are omitted if they are unknown.
 _LEFT_OUT = ("mean_gpu_clock_mhz", "mean_gpu_power_w")
 # The only field that may be negative.
@@ -50,6 +52,8 @@ def _number(data: Mapping[str, Any], field: str) -> Any:
     """Returns the checked value of a field; None for an optional one that is None or missing."""
     value = data.get(field)
     if value is None:
+        if field in _SAMPLED and field in data and data.get("num_samples") == 0:
+            return None
         if field in _REQUIRED or (field in _ANNOUNCED and field not in data):
             raise FieldError(field, "is missing" if field not in data else "may not be None")
         return None

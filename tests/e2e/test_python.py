@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -475,8 +476,76 @@ class Commands(harness.TestCase):
             self.assertEqual(result.returncode, 0)
             self.assertGreater(result.cpu_seconds, 0)
             if result.num_samples == 0:
-                # `true` never has more memory than this process
+                # `true` never has more memory than this process: its peak is unknown
+                self.assertEqual((result.peak_rss_mb, result.mean_rss_mb, result.memory_growth_mb),
+                                 (None, None, None))
+                self.assertNotIn("peak_rss_mb", result.exactness)
+                self.assertIsNone(sonde.ResourceSummary.from_dict(result.to_dict()).peak_rss_mb)
                 self.assertIn("memory -;", str(result))
+
+    def run_alone(self, code, *words):
+        """The output of a Python program that has no other thread or child."""
+        result = self.run_program(sys.executable, "-c", "import sonde, sys, os\n" + code, *words, env={
+            **os.environ, "PYTHONPATH": str(SOURCE / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assertEqual((result.status, result.stderr), (0, ""), result)
+        return result.stdout.decode()
+
+    RUN = ("result = sonde.run(sys.argv[1:], sample_interval_sec=60)\n"
+           "print('\\nresult', result.cpu_seconds, result.exactness['cpu_seconds'])\n")
+    # A process that becomes a child of the caller, burns CPU time and reports it. Its creator ends when it
+    # is a zombie, without having waited for it.
+    STRAY = ("import ctypes, os, platform, sys, time\n"
+             "clone, number = {'x86_64': 56}.get(platform.machine(), 220), os.pipe()\n"
+             "is_orphan = sys.argv[1] == 'orphan'\n"
+             "if is_orphan and os.fork() > 0:\n"
+             "    os.wait()\n"
+             "elif is_orphan and os.fork() > 0:\n"
+             "    os._exit(0)\n"
+             "elif is_orphan or ctypes.CDLL(None).syscall(clone, 0x8000 | 17, None, None, None, None) == 0:\n"
+             "    os.write(number[1], b'%d' % os.getpid())\n"
+             "    while time.process_time() < .3: pass\n"
+             "    print('cpu', time.process_time(), flush=True)\n"
+             "    os._exit(0)\n"
+             "pid = int(os.read(number[0], 20))\n"
+             "while open(f'/proc/{pid}/stat').read().rsplit(')')[1].split()[0] != 'Z':\n"
+             "    time.sleep(.001)\n")
+    # A command that leaves a process, which runs until this program closes `keep`.
+    LEAVE = ("end, keep = os.pipe()\n"
+             "first = sonde.run(['sh', '-c', f'cat <&{end} & echo'], pass_fds=[end])\n")
+
+    def test_children_that_it_did_not_wait_for_count(self):
+        """A daemon that ends first, and a child of this program that the command started."""
+        for kind in ("orphan", "sibling"):
+            with self.subTest(kind=kind):
+                out = self.run_alone(self.RUN, DEBIAN_PYTHON, "-c", self.STRAY, kind)
+                burned = float(re.search(r"cpu (\S+)", out).group(1))
+                seconds, exactness = re.search(r"(?m)^result (\S+) (\S+)$", out).groups()
+                self.assertGreaterEqual(float(seconds), burned * 0.99, out)
+                self.assertEqual(exactness, "exact", out)
+
+    def test_what_cannot_be_counted_is_marked(self):
+        """Other children or threads of this program, a child that runs on, children that are discarded."""
+        discards = (DEBIAN_PYTHON, "-c", "import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)")
+        for code, command in (
+                ("import subprocess\nother = subprocess.Popen(['cat'], stdin=subprocess.PIPE)\n" + self.RUN
+                 + "other.communicate()", ("true",)),
+                ("import threading\nend = threading.Event()\nthreading.Thread(target=end.wait, daemon=True).start()\n"
+                 + self.RUN + "end.set()", ("true",)),
+                (self.RUN.replace("60", "60, gpu_profiler=object()"), ("true",)),
+                (self.LEAVE + "result = first\n" + self.RUN.splitlines()[1], ()),
+                (self.RUN, discards)):
+            with self.subTest(code=code):
+                self.assertRegex(self.run_alone(code, *command), r"(?m)^result \S+ lower_bound$")
+        self.assertRegex(self.run_alone(self.RUN, "true"), r"(?m)^result \S+ exact$")
+        self.assertIn("CPU ≥ ", self.run_alone(self.LEAVE + "print(first)"))
+
+    def test_one_that_runs_on_is_reaped_later(self):
+        out = self.run_alone(self.LEAVE + "os.close(keep)\n"
+                             "os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)\n" + self.RUN
+                             + "try:\n    os.waitpid(-1, os.WNOHANG)\n"
+                               "except ChildProcessError:\n    print('no children')", "true")
+        self.assertRegex(out, r"(?m)^result \S+ exact$")
+        self.assertIn("no children", out)
 
     def test_how_it_ended(self):
         self.assertEqual(sonde.run(["sh", "-c", "exit 3"]).returncode, 3)

@@ -42,14 +42,15 @@ def make_runs():
         for _ in range(count):
             is_large, writes = chance.random() < 0.3, chance.random() < 0.3
             failed = chance.random() < rate + 0.4 * is_large * (job_type == "build") + 0.3 * writes
-            calls = {"wait4": 900.0, "futex": chance.uniform(0, 100), "write": chance.uniform(0, 30) + 60 * writes,
-                     "read": chance.uniform(0, 40), "openat": chance.uniform(0, 40)}
+            calls = {"wait4": 900.0, "futex": chance.uniform(0, 100), "read": chance.uniform(0, 40),
+                     "write": chance.uniform(0, 30) + 60 * writes, "openat": chance.uniform(0, 40)}
             runs.append(Run(
                 job_type, failed,
                 None if chance.random() < 0.05 else round(chance.uniform(1200, 1900) if is_large
                                                           else chance.choice((40, 256, 300, 512, 700, 2500)), 1),
                 None if chance.random() < 0.05 else round(chance.uniform(0, 50) * (1 + failed), 3),
-                round(chance.choice((5, 60, 4000, 4000) if failed else (5, 10, 30, 60, 200, 600, 4000)) * chance.uniform(1, 1.5), 3),
+                round(chance.choice((5, 60, 4000, 4000) if failed else (5, 10, 30, 60, 200, 600, 4000))
+                      * chance.uniform(1, 1.5), 3),
                 calls if chance.random() < 0.9 else None, chance.choice(("bpf", "sampled")),
                 {name for name in ANOMALIES if chance.random() < 0.1 + 0.3 * failed}))
     return runs
