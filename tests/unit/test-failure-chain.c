@@ -481,6 +481,62 @@ static void test_steps(void **state)
     assert_string_equal(cause_of(0, 3, INT_UNKNOWN), "exit status 3");
 }
 
+/* `bash -c 'a; b'` executes b itself: a program that was executed later did not see the failure. */
+static void test_exec_after_a_failure(void **state _unused_)
+{
+    starts(1, ROOT, "bash -c './a; exec ./b'");
+    starts(ROOT, 101, "./a");
+    exits(101, 5);
+    executes(ROOT, "sh ./b");
+    exits(ROOT, 5);
+    assert_exit_cause(5, "exit status 5");
+}
+
+/* The -k of a make holds for the makes below it, which do not have it in their command lines. */
+static void test_make_below_make_k(void **state _unused_)
+{
+    starts(1, ROOT, "make -k");
+    starts(ROOT, 101, "sh -c 'make -C sub'");
+    starts(101, 102, "make -C sub");
+    for (int i = 0; i < 20; i++) {
+        starts(102, 200 + i, "cc");
+        exits(200 + i, 1);
+    }
+    exits(102, 2);
+    starts(ROOT, 103, "true");
+    exits(103, 0);
+    exits(101, 2);
+    exits(ROOT, 2);
+    assert_exit_cause(
+        2, "exit status 2: cc (200) exited 1 → make exited 2 → sh exited 2 → make exited 2");
+}
+
+/* What failed on the way to the first failure of a chain, with its own chain. */
+static void test_on_the_way(void **state _unused_)
+{
+    starts(1, ROOT, "make");
+    starts(ROOT, 101, "sh build.sh");
+    starts(101, 102, "cc a.c");
+    starts(102, 103, "cc1 a.c");
+    exits(103, 4);
+    exits(102, 1);
+    exits(101, 7);
+    exits(ROOT, 2);
+    assert_exit_cause(2, "exit status 2: sh (101) exited 7 → make exited 2; failed on the way: cc1"
+                         " (103) exited 4 → cc exited 1");
+    struct process_event_list chain, on_the_way;
+    struct arena arena = {0};
+    assert_int_equal(
+        failure_chains_find(&chains, RUN, ROOT, 2, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
+    assert_true(cause_is_of_chain(cause_of(ROOT, 2, INT_UNKNOWN), &chain));
+    assert_true(cause_is_of_chain("exit status 2: sh (101) exited 7 → make exited 2", &chain));
+    assert_false(cause_is_of_chain("exit status 2", &chain));
+    assert_false(cause_is_of_chain("exit status 2: sh (101) exited 7 → make exited 23", &chain));
+    assert_false(cause_is_of_chain(NULL, &chain));
+    assert_false(cause_is_of_chain("", &(struct process_event_list){0}));
+    arena_done(&arena);
+}
+
 /* ---- signals ---- */
 
 static void test_senders(void **state)
@@ -535,7 +591,8 @@ static void test_killed_for_memory(void **state)
                            " → bash exited 137");
     struct process_event_list chain, on_the_way;
     struct arena arena = {0};
-    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
+    assert_int_equal(
+        failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     assert_int_equal(chain.items[0].event_type, EVENT_OOM);
     assert_string_equal(chain.items[0].details, "memory cgroup /job, 64 MB");
     chain.items[0].peak_rss_mb = 70.5;
@@ -556,7 +613,8 @@ static void test_killed_for_memory(void **state)
     exits(ROOT, 137);
     assert_exit_cause(137, "exit status 137: python3 (101) killed by the kernel for memory (OOM)"
                            " → bash exited 137");
-    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
+    assert_int_equal(
+        failure_chains_find(&chains, RUN, ROOT, 137, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     assert_string_equal(chain.items[0].details, "memory cgroup /late, 8 MB");
     arena_done(&arena);
     starts(1, ROOT, "hog");
@@ -647,7 +705,8 @@ static void test_long_chain_that_is_reported_late(void **state _unused_)
     double at = now + 1;
     for (int64_t pid = ROOT; pid <= last; pid++)
         has_exited(pid, 3, at - 0.001 * (double)(pid - ROOT));
-    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 3, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
+    assert_int_equal(
+        failure_chains_find(&chains, RUN, ROOT, 3, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     assert_int_equal(chain.count, FAILURE_CHAIN_MAX);
     assert_int_equal(chain.items[0].pid, last);
     assert_int_equal(chain.items[chain.count - 1].pid, ROOT);
@@ -721,10 +780,12 @@ static void test_runs_are_forgotten(void **state)
     exits(102, 3);
     struct process_event_list chain, on_the_way;
     struct arena arena = {0};
-    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
+    assert_int_equal(
+        failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     failure_chains_forget_run(&chains, INNER);
-    assert_int_equal(failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain, &on_the_way),
-                     -ENOENT);
+    assert_int_equal(
+        failure_chains_find(&chains, INNER, 0, 3, INT_UNKNOWN, &arena, &chain, &on_the_way),
+        -ENOENT);
     arena_done(&arena);
     run_id = RUN;
     exits(101, 3);
@@ -759,7 +820,8 @@ static void test_other_words_of_redaction(void **state)
     exits(101, 2);
     exits(ROOT, 2);
     failure_chains_redact(&chains, &words);
-    assert_int_equal(failure_chains_find(&chains, RUN, ROOT, 2, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
+    assert_int_equal(
+        failure_chains_find(&chains, RUN, ROOT, 2, INT_UNKNOWN, &arena, &chain, &on_the_way), 0);
     assert_int_equal(chain.count, 3);
     assert_string_equal(chain.items[0].command, "work --key *** x");
     assert_string_equal(chain.items[2].command, "sh build key=***");
@@ -823,6 +885,9 @@ int main(void)
         T(test_killed_parent_needs_no_other_reason),
         T(test_lost_events),
         T(test_steps),
+        T(test_exec_after_a_failure),
+        T(test_make_below_make_k),
+        T(test_on_the_way),
         T(test_senders),
         T(test_sender_of_another_run),
         T(test_killed_for_memory),
