@@ -451,6 +451,10 @@ static struct process_event complete_end(const struct failure_chains *chains,
 
     if (!end.command)
         end.command = living->command;
+    if (end.event_type == EVENT_EXIT && (!end.details || end.details_are_calls)) {
+        end.details = program_status_meaning(end.command, end.exit_code);
+        end.details_are_calls = false;
+    }
     name_sender(chains, &end);
     if (living->oom && end.event_type == EVENT_KILL) {
         end.event_type = EVENT_OOM;

@@ -228,3 +228,32 @@ bool program_may_answer(const struct process_event *end)
     return end->event_type == EVENT_EXIT && end->exit_code == 1 &&
            (!find_name(end->command, name) || is_among(name, answering));
 }
+
+const char *program_status_meaning(const char *command, int64_t status)
+{
+    static const struct {
+        const char *programs;
+        int status;
+        const char *meaning;
+    } meanings[] = {
+        {"pytest py.test unittest", 1, "tests failed"},
+        {"pytest py.test", 2, "interrupted"},
+        {"pytest py.test", 3, "internal error of pytest"},
+        {"pytest py.test", 4, "wrong usage"},
+        {"pytest py.test unittest", 5, "no tests found"},
+        {"ctest", 8, "tests failed"},
+        {"ssh", 255, "ssh failed, or the remote command exited 255"},
+        {"curl", 6, "cannot resolve the host"},
+        {"curl", 7, "cannot connect"},
+        {"curl", 22, "HTTP error"},
+        {"curl", 28, "timeout"},
+    };
+    char name[PROGRAM_MAX_BYTES + 1];
+
+    if (!find_name(command, name))
+        return NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(meanings); i++)
+        if (meanings[i].status == status && is_among(name, meanings[i].programs))
+            return meanings[i].meaning;
+    return NULL;
+}

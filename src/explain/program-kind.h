@@ -56,3 +56,7 @@ bool program_has_letter_k(const char *command);
 /* Returns whether the end of a program may be an answer, not an error: `grep` found nothing. A
  * program without a name may be any. */
 bool program_may_answer(const struct process_event *end);
+
+/* Returns what the exit status of the program means by its manual: "tests failed" for 1 of pytest;
+ * NULL: it is not known to mean more than a failure. */
+const char *program_status_meaning(const char *command, int64_t status);

@@ -57,6 +57,14 @@ static void append_kill(const struct process_event *end, struct text *out)
     append_sender(end, out);
 }
 
+/* "exited 1 (tests failed)" */
+static void append_exit(const char *verb, const struct process_event *end, struct text *out)
+{
+    text_printf(out, "%s %lld", verb, (long long)end->exit_code);
+    if (end->details)
+        text_printf(out, " (%s)", end->details);
+}
+
 /* "cc1 (4711) killed by SIGKILL", "→ cc exited 1". Only the first link has its pid, because users
  * search for that process. */
 static void append_link(const struct process_event *end, bool is_first, struct text *out)
@@ -73,7 +81,7 @@ static void append_link(const struct process_event *end, bool is_first, struct t
         text_printf(out, "pid %lld", (long long)end->pid);
     text_append_char(out, ' ');
     if (end->event_type == EVENT_EXIT)
-        text_printf(out, "exited %lld", (long long)end->exit_code);
+        append_exit("exited", end, out);
     else
         append_kill(end, out);
 }
@@ -102,7 +110,7 @@ void cause_format(const struct process_event_list *chain,
         return;
     const struct process_event *last = &chain->items[chain->count - 1];
     if (last->event_type == EVENT_EXIT)
-        text_printf(&out, "exit status %lld", (long long)last->exit_code);
+        append_exit("exit status", last, &out);
     else
         append_kill(last, &out);
     if (chain->count > 1) {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "explain/program-kind.h"
 #include "model/cause.h"
 #include "model/record-copy.h"
 #include "run/run-record.h"
@@ -85,6 +86,8 @@ static int complete_end(const struct run_facts *facts, const struct job_run_opti
         return 0;
     if (!last->command && !(last->command = run_record_command(options, arena)))
         return -ENOMEM;
+    if (last->event_type == EVENT_EXIT && !last->details)
+        last->details = program_status_meaning(last->command, last->exit_code);
     if (int_is_known(last->sender_pid) || last->details)
         return 0;
     describe_end(facts, &known);
@@ -165,8 +168,8 @@ static void fill_cpu(const struct run_facts *facts, struct job_profile *profile)
                                      ? &usage->accounted
                                      : &facts->reaped;
 
-    cpu_time_fill_profile(
-        cpu, usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded, profile);
+    cpu_time_fill_profile(cpu, usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded,
+                          profile);
 }
 
 /* The sums are at least the peak of the largest process; for a single process they are equal to it.

@@ -70,9 +70,9 @@ static void append_longer_cause(const char *name, int cause, int at, struct text
 {
     text_printf(sql,
                 "CASE WHEN substr(cause, 1, length(?%d) + 2)"
-                " IN (?%d || ': ', ?%d || ', ', ?%d || '; ')"
+                " IN (?%d || ': ', ?%d || ', ', ?%d || '; ', ?%d || ' (')"
                 " THEN \"%s\" ELSE COALESCE(?%d, NULLIF(\"%s\", 'lost')) END",
-                cause, cause, cause, cause, name, at, name);
+                cause, cause, cause, cause, cause, name, at, name);
 }
 
 /* NULL leaves the stored value. An end that is reported after all replaces the cause "lost". */

@@ -195,8 +195,11 @@ PYTHON = {
         (["python3", "returncode.py"], 5, f"exit status 5: {FIVE} → python3 exited 5"),
     "handled": (["python3", "handled.py"], 1, "exit status 1"),
     "pytest": (["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                "test_example.py"], 1, "exit status 1"),
-    "unittest": (["python3", "-m", "unittest", "unit"], 1, "exit status 1"),
+                "test_example.py"], 1, "exit status 1 (tests failed)"),
+    "pytest below a shell": ("/usr/bin/python3 -m pytest -q nosuch.py; exit $?", 4,
+                             "exit status 4: python3 (#) exited 4 (wrong usage) → sh exited 4"),
+    "unittest": (["python3", "-m", "unittest", "unit"], 1,
+                 "exit status 1 (tests failed)"),
 }
 WRAPPERS = {
     "env": ("env ./five; exit $?", 5, f"exit status 5: {FIVE} → sh exited 5"),
@@ -215,7 +218,8 @@ WRAPPERS = {
     "npm": (["npm", "run", "--silent", "build"], 5,
             f"exit status 5: {FIVE} → sh exited 5 → npm exited 5"),
     "ssh": ("ssh -o BatchMode=yes -p 1 127.0.0.1; exit $?", 255,
-            "exit status 255: ssh (#) exited 255 → sh exited 255"),
+            "exit status 255: ssh (#) exited 255 (ssh failed, or the remote command exited 255)"
+            " → sh exited 255"),
     "run-parts": (["run-parts", "parts"], 1, f"exit status 1: {FIVE} → run-parts exited 1"),
 }
 SIGNALS = {

@@ -511,6 +511,19 @@ static void test_make_below_make_k(void **state _unused_)
         2, "exit status 2: cc (200) exited 1 → make exited 2 → sh exited 2 → make exited 2");
 }
 
+/* A status that a program gives a meaning. */
+static void test_meaning_of_a_status(void **state _unused_)
+{
+    starts(1, ROOT, "sh -c 'pytest; exit $?'");
+    starts(ROOT, 101, "python3 -m pytest");
+    exits(101, 1);
+    exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1: python3 (101) exited 1 (tests failed) → sh exited 1");
+    starts(1, ROOT, "pytest");
+    exits(ROOT, 5);
+    assert_exit_cause(5, "exit status 5 (no tests found)");
+}
+
 /* What failed on the way to the first failure of a chain, with its own chain. */
 static void test_on_the_way(void **state _unused_)
 {
@@ -887,6 +900,7 @@ int main(void)
         T(test_steps),
         T(test_exec_after_a_failure),
         T(test_make_below_make_k),
+        T(test_meaning_of_a_status),
         T(test_on_the_way),
         T(test_senders),
         T(test_sender_of_another_run),

@@ -158,12 +158,23 @@ static void test_answers(void **state _unused_)
     }
 }
 
+static void test_meanings(void **state _unused_)
+{
+    assert_string_equal(program_status_meaning("python3 -m pytest x", 1), "tests failed");
+    assert_string_equal(program_status_meaning("/usr/bin/pytest-3", 5), "no tests found");
+    assert_string_equal(program_status_meaning("[ssh]", 255),
+                        "ssh failed, or the remote command exited 255");
+    assert_null(program_status_meaning("ssh host", 1));
+    assert_null(program_status_meaning("python3 a.py", 1));
+    assert_null(program_status_meaning(NULL, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),           cmocka_unit_test(test_names_in_scripts),
         cmocka_unit_test(test_status_of_xargs), cmocka_unit_test(test_programs_that_keep_going),
-        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_answers),         cmocka_unit_test(test_meanings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
