@@ -22,8 +22,9 @@ static bool is_accounted(const struct daemon *daemon, const struct run *run)
 static void add_cpu(const struct daemon *daemon, const struct run *run,
                     const struct run_usage *usage, struct job_profile *profile)
 {
-    bool is_exact = is_accounted(daemon, run) && !usage->processes /* including nested runs */ &&
-                    !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
+    bool is_over = is_accounted(daemon, run) && !usage->processes /* including nested runs */;
+    bool is_exact = (is_over || engine_covers(daemon->engine, run)) && !usage->cpu_is_incomplete &&
+                    !usage->cpu_is_rounded;
 
     cpu_time_fill_profile(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
 }
@@ -125,9 +126,7 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
     record_init(&sheet_record, &sheet);
     sheet.run_id = run->run_id;
     sheet.sheet_num = sheet_num;
-    sheet.peak_rss_mb = job->profile.peak_rss_mb;
-    sheet.max_cpu_pct = job->profile.max_cpu_pct;
-    sheet.cpu_seconds = job->profile.cpu_seconds;
+    sheet_set_figures(&sheet, &job->profile);
     store_writer_sheet(daemon->writer, &sheet); /* without memory, the sampled figures stay */
 }
 
@@ -195,7 +194,8 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
     _cleanup_(arena_done) struct arena arena = {0};
     struct job job = *reported;
 
-    engine_settle(daemon->engine, run); /* its events come before its end */
+    engine_settle(daemon->engine, run);   /* its events come before its end */
+    engine_read_run(daemon->engine, run); /* without memory, the last sample counts */
     add_beginning(run, entry, &job);
     if (!real_is_known(job.ended_at))
         job.ended_at = ns_to_sec(clock_real_ns());
@@ -209,6 +209,7 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
     add_syscalls(daemon, run, &arena, &job.profile);
     if (entry && int_is_known(entry->sheet_num))
         end_own_sheet(daemon, run, entry->sheet_num, &job);
+    lifecycle_end_sheets(daemon, run);
     run->calls_are_counted = job.profile.syscall_source == SYSCALLS_BPF;
     lifecycle_publish_job(daemon, EVENT_NAME_JOB_FINISHED, run, &job);
     if (daemon->writer && store_writer_finish_job(daemon->writer, &job) < 0)

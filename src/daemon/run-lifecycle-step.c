@@ -8,23 +8,51 @@
 #include "daemon/run-lifecycle-parts.h"
 #include "model/record-json.h"
 
-static void store_sheet(struct daemon *daemon, const struct run *run, int64_t sheet_num,
-                        const char *name, int outcome, bool is_reported)
+/* An adopted run continues an earlier part, of whose steps the store has the sums. */
+static void end_sheet(struct daemon *daemon, struct run *run, struct sheet *sheet)
+{
+    const struct lifecycle_entry *entry = lifecycle_find_entry(daemon, run);
+    struct sheet figures = *sheet;
+
+    if (!engine_end_step(daemon->engine, run, sheet->sheet_num, &figures))
+        return;
+    if (!entry || !entry->is_continued)
+        *sheet = figures;
+    else
+        sheet->exactness = (struct sheet_exactness){LOWER_BOUND, LOWER_BOUND, LOWER_BOUND,
+                                                    LOWER_BOUND, LOWER_BOUND};
+}
+
+static void store_sheet(struct daemon *daemon, struct run *run, int64_t sheet_num, const char *name,
+                        int outcome, bool is_reported)
 {
     struct sheet sheet;
 
-    if (!daemon->writer)
-        return;
     record_init(&sheet_record, &sheet);
     sheet.run_id = run->run_id;
     sheet.sheet_num = sheet_num;
     sheet.name = name;
     sheet.outcome = outcome;
-    if (outcome != OUTCOME_RUNNING)
-        sheet.ended_at = ns_to_sec(clock_real_ns());
-    else if (!is_reported)
+    if (outcome != OUTCOME_RUNNING) {
+        if (outcome != OUTCOME_NONE) /* else with its run */
+            sheet.ended_at = ns_to_sec(clock_real_ns());
+        end_sheet(daemon, run, &sheet);
+    } else if (!is_reported) {
         sheet.started_at = ns_to_sec(clock_real_ns());
-    store_writer_sheet(daemon->writer, &sheet); /* without memory, the step ends with its run */
+    }
+    if (daemon->writer) /* without memory, the step ends with its run */
+        store_writer_sheet(daemon->writer, &sheet);
+}
+
+/* Stores the figures of the steps that end with the run. */
+void lifecycle_end_sheets(struct daemon *daemon, struct run *run)
+{
+    while (run->active_sheets) {
+        size_t i = 0;
+        while (!run->sheets.items[i]->is_active)
+            i++;
+        store_sheet(daemon, run, run->sheets.items[i]->sheet_num, NULL, OUTCOME_NONE, true);
+    }
 }
 
 static enum event_name step_event(int outcome)
@@ -99,8 +127,6 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
              event_name_word(step_event(step->outcome)));
     engine_report_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
                        step->process.pid, step->exit_code, details);
-    if (!is_begin)
-        engine_end_step(daemon->engine, run, step->sheet_num);
     note_progress(run, step);
     publish_step(daemon, run, step);
     return 0;

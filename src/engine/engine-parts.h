@@ -62,6 +62,11 @@ void engine_cover_members(struct engine *engine);
 /* Takes ownership of the connector. */
 void engine_start_connector(struct engine *engine, struct connector *connector);
 
+/* ---- engine-steps.c ---- */
+/* Moves the accounts of members that have changed their run or step; see ledger_move(). Returns 0
+ * or -ENOMEM. */
+int engine_move_members(struct engine *engine, bool from_now);
+
 /* ---- engine-helpers.c: programs and threads beside the loop ---- */
 
 /* Create the helpers with the tracers, and the watch of GPUs. Return 0 or a negative errno. */

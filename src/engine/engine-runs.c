@@ -76,9 +76,16 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     const struct member *known = registry_find(forks.registry, pid);
     bool is_known = known && known->run == run; /* as a child of the run's `sonde run` */
     bool is_complete = known && !known->was_found;
+    /* A process that begins a step belongs to it since its birth, unless it was registered before.
+     */
+    bool from_now = known && (replay != REPLAY_FROM_BIRTH ||
+                              (is_known && registry_is_registered(forks.registry, pid)));
+    if (from_now && !engine->is_reading)
+        engine_read_run(engine, known->run); /* else the last sample counts */
     int r = registry_add(forks.registry, run, sheet_num, pid);
     if (r < 0)
         return r;
+    r = engine_move_members(engine, from_now);
     if (process.start_ticks)
         registry_expect(forks.registry, pid, process.start_ticks);
     if (replay == REPLAY_FROM_BIRTH && engine->feed && !is_complete)
@@ -87,7 +94,7 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     if (!is_known && replay != REPLAY_NONE)
         tick_builder_add_spawn(&engine->builder, owner, pid, INT_UNKNOWN,
                                ns_to_sec(clock_real_ns()));
-    if (process.start_ticks)
+    if (r == 0 && process.start_ticks)
         r = earlier_forks_place(&forks, engine->proc_fd, pid);
     else if ((known = registry_find(forks.registry, pid)) && !known->has_ended)
         registry_remove(forks.registry, pid); /* it is gone: the next process may get its pid */
@@ -111,67 +118,6 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
 int engine_set_parent(struct engine *engine, struct run *run, struct run_node *parent)
 {
     return kernel_account_set_parent(&engine->kernel, run, parent);
-}
-
-int engine_read_run(struct engine *engine, const struct run *run)
-{
-    const struct run *root = run_outermost(run);
-    const struct member *member = NULL;
-    const struct readings *readings;
-    int r = 0;
-
-    engine_drain(engine);
-    engine->pids.count = 0;
-    while (r == 0 && (member = registry_next(engine->options.registry, member)))
-        if (run_outermost(member->run) == root)
-            r = VEC_PUSH(&engine->pids, member->pid);
-    if (r == 0)
-        r = collector_read_pids(engine->collector, engine->pids.items, engine->pids.count,
-                                &readings);
-    if (r == 0)
-        r = sampler_observe(collector_sampler(engine->collector), readings, &root->node);
-    if (r < 0)
-        engine->counts.failed++;
-    return r;
-}
-
-/* The parent of a process can learn of its end before its final CPU time is known. Lists the pids
- * first, because events change the registry. Without memory, some may be missing. */
-static void settle_node(struct engine *engine, const struct run_node *node)
-{
-    uint64_t now_ns, until_ns = clock_mono_ns() + SETTLE_NS;
-    const struct member *member = NULL;
-
-    engine_drain(engine);
-    engine->pids.count = 0;
-    while (engine->feed && (member = registry_next(engine->options.registry, member)))
-        if (!member->has_ended && run_node_is_within(member->node, node) &&
-            process_lookup_is_gone(member->pid) && VEC_PUSH(&engine->pids, member->pid) < 0)
-            break;
-    for (size_t i = 0; i < engine->pids.count; i++) {
-        now_ns = clock_mono_ns();
-        lifecycle_feed_settle(engine->feed, engine->pids.items[i],
-                              now_ns < until_ns ? until_ns - now_ns : 0);
-    }
-}
-
-const struct run_usage *engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num)
-{
-    struct sampler *sampler = collector_sampler(engine->collector);
-    const struct run_sheet *sheet = run_find_sheet(run, sheet_num);
-    struct run_sheet *excess;
-
-    if (!sheet)
-        return NULL;
-    settle_node(engine, &sheet->node);
-    engine_read_run(engine, run); /* counts its own failures */
-    sampler_end_step(sampler, &sheet->node);
-    registry_end_sheet(run, sheet_num);
-    while ((excess = registry_find_excess_sheet(run))) {
-        sampler_forget_step(sampler, &excess->node);
-        registry_forget_sheet(run, excess);
-    }
-    return sampler_usage(sampler, &sheet->node);
 }
 
 void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,

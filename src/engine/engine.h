@@ -18,6 +18,7 @@
 #include "engine/gpu/gpu-watch.h"
 #include "jobs/registry.h"
 #include "loop/helper.h"
+#include "model/job.h"
 #include "model/tick-box.h"
 #include "probe/connector.h"
 #include "sample/call-ledger.h"
@@ -149,9 +150,12 @@ int engine_set_parent(struct engine *engine, struct run *run, struct run_node *p
 /* Reads the processes of the run, and of those around it, so that its usage is up to date. Returns
  * 0 or a negative errno. */
 int engine_read_run(struct engine *engine, const struct run *run);
-/* Ends a step: reads its processes, and freezes its usage. Returns the usage (see engine_usage()),
- * which is valid until the run ends; NULL if nothing was ever observed of it. */
-const struct run_usage *engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num);
+/* Returns whether the kernel has reported all that the run used: all ends, and the processes that
+ * live are covered. Then its figures are exact unless its usage notes that some are missing. */
+bool engine_covers(const struct engine *engine, const struct run *run);
+/* Ends a step: reads its processes, freezes its usage, and fills in its figures. Returns 1, or 0 if
+ * it was not active. */
+int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, struct sheet *ret);
 /* Reports the start or end of a step as a spawn or exit of `pid` (0: none). */
 void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,
                         enum event_type type, pid_t pid, int64_t exit_code, const char *details);

@@ -87,6 +87,7 @@ static void move_entry(struct member_entry *entry, struct run_node *to, int64_t 
     enter_run(entry, to, sheet_num);
     count_process(to);
     entry->by_foster = false;
+    entry->member.was_moved = true;
     if (from != to->run)
         entry->is_not_root = entry->member.pid == to->run->root_pid;
 }
@@ -281,6 +282,13 @@ int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, 
     entry->by_foster = false;
     set_start(registry, entry, entry->member.start_ticks);
     return 0;
+}
+
+bool registry_is_registered(const struct registry *registry, pid_t pid)
+{
+    const struct member_entry *entry = find_entry(registry, pid);
+
+    return entry && entry->is_registered;
 }
 
 int registry_adopt(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid,

@@ -25,6 +25,7 @@ struct member {
     bool has_ended;    /* according to events; it may still exist as a zombie */
     bool was_found;    /* by a reading, before any event */
     bool was_placed;   /* since registry_begin() */
+    bool was_moved;    /* to another run or step, since that was last looked at */
     bool was_followed; /* the tracing code has seen it */
 
     /* For the kernel collector, if it is in use. */
@@ -32,7 +33,7 @@ struct member {
     bool is_covered; /* its exit, and those of its children, will be reported with exact figures */
     bool is_counted; /* that exit was reported */
     bool is_covered_from_birth; /* so were all its execs, with the peaks before them */
-    unsigned cover_check;   /* number of the last check that found it not covered; 0: none */
+    unsigned cover_check;       /* number of the last check that found it not covered; 0: none */
     int64_t cover_check_ns; /* CPU time that it had then reaped and, if it had ended, used itself */
     /* Since when its system calls and those of its children are counted; 0: they are not. */
     uint64_t calls_since_ns;
@@ -103,6 +104,9 @@ size_t registry_run_count(const struct registry *registry);
  * registration wins. Existing descendants that the registry does not know can be added with
  * registry_place(), parents first. Returns 0 or -ENOMEM. */
 int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid);
+
+/* Returns whether the process was registered itself, and has not inherited its run. */
+bool registry_is_registered(const struct registry *registry, pid_t pid);
 
 /* Restores a member from before a restart of the daemon, by pid and start time; parents before
  * their children. It is not counted again and is not the root of the run. If the next reading does

@@ -93,6 +93,17 @@ static const struct field job_fields[] = {
 };
 const struct record job_record = RECORD_OF(struct job, "Job", job_fields);
 
+static const struct field sheet_exactness_fields[] = {
+#define FIELD(member)                                                                              \
+    FIELD_OF(struct sheet_exactness, member, FIELD_ENUM, .names = exactness_names,                 \
+             .name_count = ARRAY_SIZE(exactness_names),                                            \
+             .meaning = "exact, sampled or lower_bound")
+    FIELD(peak_rss_mb), FIELD(cpu_seconds), FIELD(processes), FIELD(read_bytes), FIELD(write_bytes),
+#undef FIELD
+};
+static const struct record sheet_exactness_record =
+    RECORD_OF(struct sheet_exactness, "SheetExactness", sheet_exactness_fields);
+
 static const struct field sheet_fields[] = {
 #define FIELD(member, type, ...) FIELD_OF(struct sheet, member, type, __VA_ARGS__)
     FIELD(run_id, FIELD_TEXT, .required = true, .meaning = "id of the run"),
@@ -110,6 +121,12 @@ static const struct field sheet_fields[] = {
           .meaning = "highest CPU use in one interval"),
     FIELD(cpu_seconds, FIELD_REAL, .is_live = true, .unit = UNIT_SECONDS, .resolution = 0.000001,
           .meaning = "CPU time of all processes"),
+    FIELD(processes, FIELD_INT, .unit = UNIT_COUNT, .meaning = "number of processes started"),
+    FIELD(read_bytes, FIELD_INT, .unit = UNIT_BYTES, .meaning = "bytes read from storage"),
+    FIELD(write_bytes, FIELD_INT, .unit = UNIT_BYTES, .meaning = "bytes written to storage"),
+    FIELD(starts, FIELD_INT, .unit = UNIT_COUNT, .meaning = "how often it was started"),
+    FIELD(exactness, FIELD_RECORD, .record = &sheet_exactness_record,
+          .meaning = "exactness of each figure"),
 #undef FIELD
 };
 const struct record sheet_record = RECORD_OF(struct sheet, "Sheet", sheet_fields);
@@ -159,6 +176,19 @@ static const struct field run_summary_fields[] = {
 };
 const struct record run_summary_record =
     RECORD_OF(struct run_summary, "RunSummary", run_summary_fields);
+
+void sheet_set_figures(struct sheet *sheet, const struct job_profile *profile)
+{
+    sheet->peak_rss_mb = profile->peak_rss_mb;
+    sheet->max_cpu_pct = profile->max_cpu_pct;
+    sheet->cpu_seconds = profile->cpu_seconds;
+    sheet->processes = profile->processes;
+    sheet->read_bytes = profile->read_bytes;
+    sheet->write_bytes = profile->write_bytes;
+    sheet->exactness.peak_rss_mb = profile->exactness.peak_rss_mb;
+    sheet->exactness.cpu_seconds = profile->exactness.cpu_seconds;
+    sheet->exactness.processes = profile->exactness.processes;
+}
 
 struct character_range {
     uint32_t first;

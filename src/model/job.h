@@ -113,6 +113,15 @@ struct job {
     struct job_profile profile;
 };
 
+/* Of the figures of a step: each member is an enum exactness. */
+struct sheet_exactness {
+    int peak_rss_mb;
+    int cpu_seconds;
+    int processes;
+    int read_bytes;
+    int write_bytes;
+};
+
 /* One step of a run. */
 struct sheet {
     const char *run_id;
@@ -124,6 +133,11 @@ struct sheet {
     double peak_rss_mb;
     double max_cpu_pct;
     double cpu_seconds;
+    int64_t processes;
+    int64_t read_bytes;
+    int64_t write_bytes;
+    int64_t starts;
+    struct sheet_exactness exactness;
 };
 
 struct left_process {
@@ -184,6 +198,9 @@ const char *outcome_name(int outcome);
 
 /* Returns whether the outcome is unknown because the monitor of the run died first. */
 bool job_is_lost(const struct job *job);
+
+/* Gives a step that is a whole run the figures of that run. */
+void sheet_set_figures(struct sheet *sheet, const struct job_profile *profile);
 
 /* Returns the wall time of a run, from the monotonic clock if it was measured. */
 double job_duration_seconds(const struct job *job);

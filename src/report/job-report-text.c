@@ -63,7 +63,8 @@ static void append_oom(const struct job_report *report, struct text *out)
     const struct process_event_list *chain = &report->job.chain;
     struct human pid, time;
 
-    for (size_t i = 0; i < chain->count && cause_is_of_chain(report->job.cause, &report->job.chain); i++)
+    for (size_t i = 0; i < chain->count && cause_is_of_chain(report->job.cause, &report->job.chain);
+         i++)
         if (chain->items[i].event_type == EVENT_OOM)
             return;
     for (size_t i = report->events.count; i > 0; i--) {
@@ -283,6 +284,16 @@ static void append_resources(const struct job_profile *profile, struct text *out
 
 /* ---- steps, runs and events ---- */
 
+static void add_count(struct table *table, int64_t count, int exactness)
+{
+    struct human figure;
+
+    if (int_is_known(count))
+        table_printf(table, "%s%s", exactness_mark(exactness), figure_count(&figure, count));
+    else
+        table_add(table, NULL);
+}
+
 static void append_sheets(const struct job_report *report, const struct report_style *style,
                           struct text *out)
 {
@@ -291,9 +302,11 @@ static void append_sheets(const struct job_report *report, const struct report_s
         {.title = "NAME", .is_optional = true, .cut_to = 12},
         {.title = "OUTCOME"},
         {.title = "WALL", .is_figure = true, .drop_rank = 3},
-        {.title = "CPU", .is_figure = true, .drop_rank = 2},
+        {.title = "CPU", .is_figure = true, .drop_rank = 5},
         {.title = "PEAK CPU", .is_figure = true, .drop_rank = 1},
         {.title = "LARGEST", .is_figure = true},
+        {.title = "PROCESSES", .is_figure = true, .is_optional = true, .drop_rank = 4},
+        {.title = "STARTS", .is_figure = true, .is_optional = true, .drop_rank = 2},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
 
@@ -304,9 +317,13 @@ static void append_sheets(const struct job_report *report, const struct report_s
         table_add(&table, sheet->name);
         table_add_tinted(&table, outcome_tint(sheet->outcome), outcome_name(sheet->outcome));
         table_add(&table, figure_duration(&figure, sheet_wall_seconds(sheet, report->as_of)));
-        table_add(&table, figure_duration(&figure, sheet->cpu_seconds));
+        table_printf(&table, "%s%s", figure_mark(sheet->cpu_seconds, sheet->exactness.cpu_seconds),
+                     figure_duration(&figure, sheet->cpu_seconds));
         table_add(&table, figure_cores(&figure, sheet->max_cpu_pct));
-        table_add(&table, human_mb(&figure, sheet->peak_rss_mb));
+        table_printf(&table, "%s%s", figure_mark(sheet->peak_rss_mb, sheet->exactness.peak_rss_mb),
+                     human_mb(&figure, sheet->peak_rss_mb));
+        add_count(&table, sheet->processes, sheet->exactness.processes);
+        add_count(&table, sheet->starts > 1 ? sheet->starts : INT_UNKNOWN, EXACT);
     }
     if (!report->sheets.count)
         return;

@@ -124,7 +124,5 @@ void run_record_sheet_end(const struct run_summary *summary, double ended_at, st
     run_record_sheet(summary->run_id, summary->sheet_num, summary->started_at, ret);
     ret->ended_at = ended_at;
     ret->outcome = summary->outcome;
-    ret->peak_rss_mb = summary->profile.peak_rss_mb;
-    ret->cpu_seconds = summary->profile.cpu_seconds;
-    ret->max_cpu_pct = summary->profile.max_cpu_pct;
+    sheet_set_figures(ret, &summary->profile);
 }

@@ -1,6 +1,7 @@
 #include "sample/kernel-account.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 void kernel_account_done(struct kernel_account *account)
 {
@@ -19,6 +20,19 @@ bool kernel_account_has_exact_ends(const struct kernel_account *account)
            kernel_probe_has(account->kernel, KERNEL_PART_FINAL_CPU);
 }
 
+/* The end of a process that is not covered: its time moves to its parent, which may belong to
+ * another node. sonde's own children are counted when sonde reaps them. */
+static void note_uncovered_end(const struct kernel_account *account, const struct member *member,
+                               const struct lifecycle_event *event)
+{
+    struct sampler *sampler = collector_sampler(account->collector);
+    const struct member *parent = registry_find(account->registry, event->ppid);
+
+    sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
+    if (event->ppid != getpid())
+        sampler_miss_end(sampler, member->node, parent ? parent->node : NULL);
+}
+
 int kernel_account_add_event(struct kernel_account *account, struct member *member,
                              const struct lifecycle_event *event)
 {
@@ -33,6 +47,8 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
     }
     if (event->kind == LIFECYCLE_EXEC)
         sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
+    if (event->kind == LIFECYCLE_EXIT && !member->is_covered)
+        note_uncovered_end(account, member, event);
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
     member->is_counted = true;

@@ -49,6 +49,16 @@ void ledger_mark_incomplete(struct ledger *ledger)
         mark_incomplete(run);
 }
 
+void ledger_miss_end(struct ledger *ledger, const struct run_node *node,
+                     const struct run_node *parent)
+{
+    for (; node && !(parent && run_node_is_within(parent, node)); node = node->outer) {
+        struct run_account *account = find_run(ledger, node);
+        if (account)
+            mark_incomplete(account);
+    }
+}
+
 static void raise_peaks(struct run_usage *usage, const struct run_usage *part)
 {
     usage->peak_rss_bytes = MAX(usage->peak_rss_bytes, part->peak_rss_bytes);

@@ -75,6 +75,8 @@ struct account {
     struct cpu_time final;
     bool is_covered;             /* its exit and those of its children will be reported */
     struct cpu_time before;      /* of children that it had reaped before it was covered */
+    int64_t peak;                /* the largest that was observed; 0: none */
+    int64_t peak_before;         /* as of when it entered its node late; 0: it did not */
     unsigned unseen;             /* number of ticks in a row at which it was missing */
     bool is_settled;             /* vanished, and its time was passed on */
     unsigned unsettled_children; /* vanished at this tick, and must be settled before it */
@@ -86,7 +88,8 @@ struct account {
 struct run_account {
     const struct run_node *node;
     struct run_usage usage;
-    struct cpu_time settled;   /* of ended processes */
+    struct cpu_time settled; /* of ended processes */
+    struct cpu_time before;  /* that processes had used before they entered; not part of the sum */
     struct cpu_time passed_on; /* of those whose time is now in the account of an outer process */
     LIST_HEAD(, account) accounts;
     struct cpu_time tick_living;

@@ -159,6 +159,32 @@ static void change_run(const struct ledger *ledger, struct account *account,
     move_account(account, run);
 }
 
+int ledger_move(struct ledger *ledger, const struct run_node *node, pid_t pid, bool from_now)
+{
+    struct account *account = find_account(ledger, pid);
+    struct run_account *at, *left = account ? account->run : NULL;
+
+    if (!account || left->node == node)
+        return 0;
+    struct run_account *to = ledger_open_run(ledger, node);
+    if (!to)
+        return -ENOMEM;
+    if (!from_now) {
+        change_run(ledger, account, to);
+        return 0;
+    }
+    struct cpu_time total = ledger_account_total(account);
+    for (at = left; at && !run_node_is_within(node, at->node); at = outer_of(ledger, at))
+        at->settled = add(at->settled, total);
+    for (at = to; at && !run_node_is_within(left->node, at->node); at = outer_of(ledger, at)) {
+        at->before = add(at->before, total);
+        at->usage.rss_is_incomplete = true; /* its high-water mark may be from before */
+    }
+    account->peak_before = account->peak;
+    move_account(account, to);
+    return 0;
+}
+
 void ledger_begin(struct ledger *ledger, const struct run_node *root)
 {
     size_t position = 0;
@@ -208,11 +234,17 @@ static struct cpu_time reaped_time(const struct process_reading *reading)
     return (struct cpu_time){user_ns + system_ns, user_ns, system_ns};
 }
 
-static void observe_peak(struct run_account *run, const struct process_reading *reading)
+/* Returns the peak of the process, as far as it was reached in its node. */
+static int64_t note_peak(struct account *account, int64_t peak_bytes, int64_t rss_bytes)
 {
-    int64_t peak =
-        int_is_known(reading->peak_rss_bytes) ? reading->peak_rss_bytes : reading->rss_bytes;
+    if (!int_is_known(peak_bytes))
+        return rss_bytes;
+    account->peak = MAX(account->peak, peak_bytes);
+    return peak_bytes > account->peak_before ? peak_bytes : rss_bytes;
+}
 
+static void observe_peak(struct run_account *run, int64_t peak)
+{
     if (int_is_known(peak))
         run->usage.peak_rss_bytes = MAX(run->usage.peak_rss_bytes, peak);
 }
@@ -277,9 +309,10 @@ int ledger_observe(struct ledger *ledger, const struct run_node *node,
     ledger_observe_memory(ledger, account, reading);
     bool kernel_discards_children =
         reading->ignores_sigchld && node->run->node.processes > 1 && !account->is_covered;
+    int64_t peak = note_peak(account, reading->peak_rss_bytes, reading->rss_bytes);
     for (; run_account; run_account = outer_of(ledger, run_account)) {
         run_account->tick_processes++;
-        observe_peak(run_account, reading);
+        observe_peak(run_account, peak);
         if (kernel_discards_children)
             mark_incomplete(run_account);
     }
@@ -380,7 +413,7 @@ int ledger_ended(struct ledger *ledger, const struct run_node *node, const struc
         account->own.user_ns = MIN(known_or_zero(end->user_ns), account->own.total_ns);
         account->own.system_ns = account->own.total_ns - account->own.user_ns;
     }
-    ledger_raise_peak(ledger, node, end->peak_rss_bytes);
+    ledger_raise_peak(ledger, node, note_peak(account, end->peak_rss_bytes, INT_UNKNOWN));
     add_settled(ledger, account, ledger_account_total(account), int_is_known(end->cpu_ns));
     close_account(ledger, account);
     return 0;
@@ -517,7 +550,8 @@ void ledger_update_usage(const struct ledger *ledger, struct run_account *run)
     struct run_usage *usage = &run->usage;
     struct memory_interval unique = ledger_memory(ledger, &run->tick_memory);
 
-    usage->accounted = add(add(run->settled, run->passed_on), run->tick_living);
+    usage->accounted =
+        subtract(add(add(run->settled, run->passed_on), run->tick_living), run->before);
     raise_to(&usage->cpu, usage->accounted);
     usage->cpu_is_rounded = run->tick_is_rounded;
     usage->processes = run->tick_processes;

@@ -108,8 +108,18 @@ int ledger_cover(struct ledger *ledger, const struct run_node *node, pid_t pid,
  * members were covered, and before the first of them ends. */
 void ledger_absorb_gone(struct ledger *ledger);
 
+/* Moves a process to another node, with all its time; or (`from_now`) only with what it uses from
+ * now on, while the node that it leaves keeps the rest. Does nothing if it was never observed.
+ * Returns 0 or -ENOMEM. */
+int ledger_move(struct ledger *ledger, const struct run_node *node, pid_t pid, bool from_now);
+
 /* Raises the peak RSS of the largest process of a node, and of the nodes around it. */
 void ledger_raise_peak(struct ledger *ledger, const struct run_node *node, int64_t peak_rss_bytes);
+
+/* Notes that a process of `node` has ended without a report of its usage. The figures of the nodes
+ * that `parent`, to which its time moves, is not in, become lower bounds; NULL: of all. */
+void ledger_miss_end(struct ledger *ledger, const struct run_node *node,
+                     const struct run_node *parent);
 
 /* Makes the figures of all runs lower bounds, because reports of exits were lost and their runs are
  * unknown. */

@@ -560,6 +560,12 @@ void sampler_mark_incomplete(struct sampler *sampler)
     ledger_mark_incomplete(sampler->ledger);
 }
 
+void sampler_miss_end(struct sampler *sampler, const struct run_node *node,
+                      const struct run_node *parent)
+{
+    ledger_miss_end(sampler->ledger, node, parent);
+}
+
 int sampler_ended(struct sampler *sampler, const struct run_node *node,
                   const struct process_end *end)
 {
@@ -600,6 +606,11 @@ int sampler_observe(struct sampler *sampler, const struct readings *readings,
     if (r == 0)
         ledger_end(sampler->ledger);
     return r;
+}
+
+int sampler_move(struct sampler *sampler, const struct run_node *node, pid_t pid, bool from_now)
+{
+    return ledger_move(sampler->ledger, node, pid, from_now);
 }
 
 void sampler_end_step(struct sampler *sampler, const struct run_node *node)

@@ -48,6 +48,8 @@ int sampler_ended(struct sampler *sampler, const struct run_node *node,
                   const struct process_end *end);
 void sampler_absorb_gone(struct sampler *sampler);
 void sampler_mark_incomplete(struct sampler *sampler);
+void sampler_miss_end(struct sampler *sampler, const struct run_node *node,
+                      const struct run_node *parent);
 void sampler_raise_peak(struct sampler *sampler, const struct run_node *node,
                         int64_t peak_rss_bytes);
 
@@ -59,6 +61,7 @@ int sampler_set_outer(struct sampler *sampler, const struct run_node *node,
  * makes no snapshot. Returns 0 or -ENOMEM. */
 int sampler_observe(struct sampler *sampler, const struct readings *readings,
                     const struct run_node *root);
+int sampler_move(struct sampler *sampler, const struct run_node *node, pid_t pid, bool from_now);
 void sampler_end_step(struct sampler *sampler, const struct run_node *node);
 void sampler_forget_step(struct sampler *sampler, const struct run_node *node);
 void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds);

@@ -166,7 +166,8 @@ static int prepare_sheets(struct run_table *table)
 
     text_append_string(sql, "SELECT ");
     columns_list(&table->sheet_figures, sql, column_name, "");
-    text_append_string(sql, " FROM sheets WHERE run_id = ?1 AND sheet_num = ?2");
+    text_append_string(sql, ", outcome IS NOT NULL AND outcome <> 'running' FROM sheets"
+                            " WHERE run_id = ?1 AND sheet_num = ?2");
     r = database_prepare_text(table->database, sql, &table->find_sheet);
     if (r < 0)
         return r;
@@ -371,8 +372,10 @@ int run_table_write_sheet(struct run_table *table, const struct sheet *sheet)
     return database_run(table->database, table->put_sheet);
 }
 
-static int load_sheet(struct run_table *table, const struct run_row *run, struct sheet *sheet)
+static int load_sheet(struct run_table *table, const struct run_row *run, struct sheet_row *row)
 {
+    struct sheet *sheet = &row->sheet;
+
     int r = prepare_sheets(table);
     if (r < 0)
         return r;
@@ -385,6 +388,7 @@ static int load_sheet(struct run_table *table, const struct run_row *run, struct
     if (r > 0) {
         for (size_t i = 0; i < table->sheet_figures.count; i++)
             column_read(&table->sheet_figures.items[i], find, (int)i, NULL, sheet);
+        row->has_ended = sqlite3_column_int(find, (int)table->sheet_figures.count);
         sqlite3_reset(find);
         return 0;
     }
@@ -404,7 +408,7 @@ static int get_sheet(struct run_table *table, struct run_row *run, int64_t numbe
     struct sheet_row row = {0};
     record_init(&sheet_record, &row.sheet);
     row.sheet.sheet_num = number;
-    int r = load_sheet(table, run, &row.sheet);
+    int r = load_sheet(table, run, &row);
     if (r == 0 && VEC_PUSH(&run->sheets, row) < 0)
         r = database_fail_errno(table->database, -ENOMEM);
     if (r == 0)
@@ -418,7 +422,7 @@ static int add_to_sheet(struct run_table *table, struct run_row *run,
     struct sheet_row *row;
 
     int r = get_sheet(table, run, process->sheet_num, &row);
-    if (r != 0)
+    if (r != 0 || row->has_ended)
         return r;
     raise_real(&row->sheet.peak_rss_mb, peak, &row->is_changed);
     if (real_is_known(process->cpu_percent)) {

@@ -32,6 +32,7 @@
 struct sheet_row {
     struct sheet sheet;  /* only the figures */
     struct sheet stored; /* as of the last committed transaction */
+    bool has_ended;      /* its figures are final */
     double cpu_now;      /* CPU percent of its processes in this snapshot */
     bool is_changed;
     bool has_grown;

@@ -120,6 +120,7 @@ static void report_exit(int pid, int64_t cpu_ms)
 
     lifecycle_event_init(&event, LIFECYCLE_EXIT);
     event.pid = ROOT + pid;
+    event.ppid = registry_find(registry, ROOT + pid)->ppid;
     event.cpu_ns = event.user_ns = cpu_ms * MS;
     assert_int_equal(
         kernel_account_add_event(&account, registry_find(registry, ROOT + pid), &event), 0);

@@ -924,6 +924,122 @@ static void test_random_process_trees(void **state _unused_)
     }
 }
 
+/* ---- steps ---- */
+
+/* A run with one step. The registry keeps the node of the step within that of the run. */
+static struct run job = {.node.run = &job, .run_id = "j", .job_id = "job", .node.processes = 1};
+static struct run_node step = {.run = &job, .outer = &job.node};
+
+static void observe_in(const struct run_node *root, const struct run_node *node, pid_t pid,
+                       uint64_t own_ms, int64_t peak)
+{
+    const struct process_reading reading = {.pid = pid,
+                                            .ppid = 1,
+                                            .start_ticks = (uint64_t)pid,
+                                            .cpu_ns = (int64_t)(own_ms * MS),
+                                            .rss_bytes = MB,
+                                            .peak_rss_bytes = peak * MB};
+    ledger_begin(ledger, root);
+    assert_int_equal(ledger_observe(ledger, node, &reading), 0);
+    ledger_end(ledger);
+}
+
+static uint64_t ms_in(const struct run_node *node)
+{
+    return ledger_find(ledger, node)->accounted.total_ns / MS;
+}
+
+static void test_a_step_is_frozen_at_its_end(void **state _unused_)
+{
+    assert_int_equal(ledger_cover(ledger, &step, 20, 20, NULL), 0);
+    assert_int_equal(ledger_cover(ledger, &step, 21, 21, NULL), 0);
+    const struct process_end end = {.pid = 21, .cpu_ns = 300 * MS, .peak_rss_bytes = 9 * MB};
+    assert_int_equal(ledger_ended(ledger, &step, &end), 0);
+    observe_in(NULL, &step, 20, 50, 2);
+    assert_int_equal(ms_in(&step), 350);
+    ledger_end_step(ledger, &step);
+    assert_int_equal(ms_in(&step), 350);
+    assert_int_equal(ledger_find(ledger, &step)->peak_rss_bytes / MB, 9);
+
+    observe_in(NULL, &job.node, 20, 80, 30);
+    assert_int_equal(ms_in(&step), 350);
+    assert_int_equal(ms_in(&job.node), 380);
+    assert_int_equal(ledger_find(ledger, &step)->peak_rss_bytes / MB, 9);
+    assert_false(ledger_find(ledger, &step)->cpu_is_incomplete);
+    assert_false(ledger_find(ledger, &job.node)->cpu_is_incomplete);
+
+    assert_int_equal(ledger_cover(ledger, &step, 22, 22, NULL), 0); /* it starts again */
+    const struct process_end more = {.pid = 22, .cpu_ns = 7 * MS, .peak_rss_bytes = 1 * MB};
+    assert_int_equal(ledger_ended(ledger, &step, &more), 0);
+    observe_in(NULL, &job.node, 20, 80, 30);
+    assert_int_equal(ms_in(&step), 357);
+    assert_int_equal(ms_in(&job.node), 387);
+    ledger_end_node(ledger, &step);
+    ledger_end_node(ledger, &job.node);
+}
+
+static void test_a_process_enters_a_step_late(void **state _unused_)
+{
+    observe_in(NULL, &job.node, 20, 500, 40);
+    assert_int_equal(ledger_move(ledger, &step, 20, true), 0);
+    observe_in(NULL, &step, 20, 530, 40);
+    assert_int_equal(ms_in(&step), 30);
+    assert_int_equal(ms_in(&job.node), 530);
+    /* Its high-water mark may be from before. */
+    assert_int_equal(ledger_find(ledger, &step)->peak_rss_bytes / MB, 1);
+    assert_true(ledger_find(ledger, &step)->rss_is_incomplete);
+    assert_false(ledger_find(ledger, &job.node)->rss_is_incomplete);
+    observe_in(NULL, &step, 20, 540, 41);
+    assert_int_equal(ledger_find(ledger, &step)->peak_rss_bytes / MB, 41);
+    ledger_end_step(ledger, &step);
+
+    assert_int_equal(ledger_move(ledger, &step, 20, true), 0); /* again */
+    observe_in(NULL, &step, 20, 545, 41);
+    assert_int_equal(ms_in(&step), 45);
+    assert_int_equal(ms_in(&job.node), 545);
+    ledger_end_node(ledger, &step);
+    ledger_end_node(ledger, &job.node);
+}
+
+static void test_a_process_belongs_to_a_step_since_its_birth(void **state _unused_)
+{
+    observe_in(NULL, &job.node, 20, 500, 40);
+    assert_int_equal(ledger_move(ledger, &step, 20, false), 0);
+    assert_int_equal(ledger_move(ledger, &step, 99, false), 0); /* never observed */
+    observe_in(NULL, &step, 20, 530, 40);
+    assert_int_equal(ms_in(&step), 530);
+    assert_int_equal(ms_in(&job.node), 530);
+    assert_int_equal(ledger_find(ledger, &step)->peak_rss_bytes / MB, 40);
+    ledger_end_node(ledger, &step);
+    ledger_end_node(ledger, &job.node);
+}
+
+/* Processes of other runs are neither read nor missing. */
+static void test_a_reading_of_one_run(void **state _unused_)
+{
+    TICK(P(100, 1, 10, 0, outer), P(200, 1, 20, 0, other));
+    observe_in(&outer.node, &outer.node, 100, 15, 1);
+    assert_int_equal(accounted_ms(&outer), 15);
+    assert_int_equal(accounted_ms(&other), 20);
+    assert_int_equal(ledger_find(ledger, &other.node)->processes, 1);
+    assert_false(is_partial(&other));
+    TICK(P(100, 1, 15, 0, outer), P(200, 1, 25, 0, other));
+    assert_int_equal(accounted_ms(&other), 25);
+    assert_false(is_partial(&other));
+}
+
+static void test_an_end_without_a_report(void **state _unused_)
+{
+    observe_in(NULL, &step, 20, 500, 40);
+    ledger_miss_end(ledger, &step, &job.node); /* a process of the run reaps it */
+    assert_true(ledger_find(ledger, &step)->cpu_is_incomplete);
+    assert_false(ledger_find(ledger, &job.node)->cpu_is_incomplete);
+    ledger_miss_end(ledger, &step, NULL);
+    assert_true(ledger_find(ledger, &job.node)->cpu_is_incomplete);
+    ledger_end_node(ledger, &step);
+    ledger_end_node(ledger, &job.node);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -978,6 +1094,11 @@ int main(void)
         T(test_late_parent_of_an_incomplete_run),
         T(test_late_parent_between_two_runs),
         T(test_late_parent_that_is_covered_later),
+        T(test_a_step_is_frozen_at_its_end),
+        T(test_a_process_enters_a_step_late),
+        T(test_a_process_belongs_to_a_step_since_its_birth),
+        T(test_a_reading_of_one_run),
+        T(test_an_end_without_a_report),
         T(test_random_process_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

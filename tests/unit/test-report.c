@@ -262,6 +262,9 @@ static void test_running(void **state _unused_)
     sheets[0].peak_rss_mb = 300;
     sheets[0].max_cpu_pct = 390;
     sheets[0].cpu_seconds = 300.5;
+    sheets[0].processes = 61;
+    sheets[0].starts = 2;
+    sheets[0].exactness = (struct sheet_exactness){LOWER_BOUND, EXACT, EXACT};
     sheets[1].sheet_num = 2;
     sheets[1].started_at = START + 90;
     sheets[1].outcome = OUTCOME_RUNNING;
@@ -282,9 +285,12 @@ static void test_running(void **state _unused_)
                                       "  processes  ≥ 7 started\n"));
     assert_non_null(strstr(out.bytes,
                            "\nsteps (2 of 3)\n"
-                           "  STEP  NAME     OUTCOME      WALL       CPU    PEAK CPU   LARGEST\n"
-                           "     1  compile  success  1 m 30 s  5 m 00 s  3.90 cores  300.0 MB\n"
-                           "     2  -        running  8 m 30 s         -           -         -\n"));
+                           "  STEP  NAME     OUTCOME      WALL       CPU    PEAK CPU     LARGEST"
+                           "  PROCESSES  STARTS\n"
+                           "     1  compile  success  1 m 30 s  5 m 00 s  3.90 cores  ≥ 300.0 MB"
+                           "         61       2\n"
+                           "     2  -        running  8 m 30 s         -           -           -"
+                           "          -       -\n"));
 }
 
 /* An unknown figure is "-", never 0; a line without any known figure is omitted. */

@@ -51,7 +51,9 @@ static int set_up(void **state _unused_)
                                .oom_kills = INT_UNKNOWN};
     record_init(&job_profile_record, &facts.counted);
     usage = (struct run_usage){
-        .accounted = {.total_ns = 4 * NS_PER_SEC, .user_ns = 3 * NS_PER_SEC, .system_ns = NS_PER_SEC},
+        .accounted = {.total_ns = 4 * NS_PER_SEC,
+                      .user_ns = 3 * NS_PER_SEC,
+                      .system_ns = NS_PER_SEC},
         .peak_rss_bytes = 100 * MB,
         .peak_total_bytes = 250 * MB,
         .peak_unique_min_bytes = 140 * MB,

@@ -116,6 +116,7 @@ static void report_exit(void *context, const struct kernel_exit *exit,
 
     begin_event(probe, LIFECYCLE_EXIT, &exit->head, exit->start_boot_ns, &event);
     event.tid = event.pid; /* the last thread: the process */
+    event.ppid = exit->parent_pid;
     event.wait_status = exit->wait_status;
     event.command = copy_name(exit->name, name);
     if (times) {

@@ -1,0 +1,123 @@
+/* The last reading of a run or a step, and the figures of a step at its end. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "engine/engine-parts.h"
+#include "probe/process-lookup.h"
+
+/* How long to wait for ends that the kernel is about to report. */
+#define SETTLE_NS (20 * NS_PER_MSEC)
+
+int engine_read_run(struct engine *engine, const struct run *run)
+{
+    const struct run *root = run_outermost(run);
+    const struct member *member = NULL;
+    const struct readings *readings;
+    int r = 0;
+
+    engine_drain(engine);
+    engine->pids.count = 0;
+    while (r == 0 && (member = registry_next(engine->options.registry, member)))
+        if (run_outermost(member->run) == root)
+            r = VEC_PUSH(&engine->pids, member->pid);
+    if (r == 0)
+        r = collector_read_pids(engine->collector, engine->pids.items, engine->pids.count,
+                                &readings);
+    if (r == 0)
+        r = sampler_observe(collector_sampler(engine->collector), readings, &root->node);
+    if (r < 0)
+        engine->counts.failed++;
+    return r;
+}
+
+int engine_move_members(struct engine *engine, bool from_now)
+{
+    struct member *member = NULL;
+    int r = 0;
+
+    while ((member = registry_next(engine->options.registry, member)))
+        if (TAKE(member->was_moved, false) && r == 0)
+            r = sampler_move(collector_sampler(engine->collector), member->node, member->pid,
+                             from_now);
+    return r;
+}
+
+/* The parent of a process can learn of its end before its final CPU time is known. Lists the pids
+ * first, because events change the registry. Without memory, some may be missing. */
+static void settle_node(struct engine *engine, const struct run_node *node)
+{
+    uint64_t now_ns, until_ns = clock_mono_ns() + SETTLE_NS;
+    const struct member *member = NULL;
+
+    engine_drain(engine);
+    engine->pids.count = 0;
+    while (engine->feed && (member = registry_next(engine->options.registry, member)))
+        if (!member->has_ended && run_node_is_within(member->node, node) &&
+            process_lookup_is_gone(member->pid) && VEC_PUSH(&engine->pids, member->pid) < 0)
+            break;
+    for (size_t i = 0; i < engine->pids.count; i++) {
+        now_ns = clock_mono_ns();
+        lifecycle_feed_settle(engine->feed, engine->pids.items[i],
+                              now_ns < until_ns ? until_ns - now_ns : 0);
+    }
+}
+
+static bool is_covered(const struct engine *engine, const struct run_node *node)
+{
+    const struct member *member = NULL;
+
+    if (!kernel_account_has_exact_ends(&engine->kernel) || !engine_saw_every_process(engine))
+        return false;
+    while ((member = registry_next(engine->options.registry, member)))
+        if (!member->is_covered && run_node_is_within(member->node, node))
+            return false;
+    return true;
+}
+
+bool engine_covers(const struct engine *engine, const struct run *run)
+{
+    return is_covered(engine, &run->node);
+}
+
+static void fill_figures(const struct engine *engine, const struct run_sheet *step,
+                         bool was_covered, struct sheet *ret)
+{
+    const struct run_usage *usage =
+        sampler_usage(collector_sampler(engine->collector), &step->node);
+    bool has_cpu = was_covered && usage && !usage->cpu_is_incomplete;
+    bool has_peak = was_covered && usage && !usage->rss_is_incomplete;
+
+    ret->starts = step->starts;
+    ret->processes = (int64_t)step->node.processes;
+    ret->exactness.processes =
+        was_covered && !step->node.run->misses_processes ? EXACT : LOWER_BOUND;
+    ret->exactness.cpu_seconds = has_cpu ? EXACT : LOWER_BOUND;
+    ret->exactness.peak_rss_mb = has_peak ? EXACT : LOWER_BOUND;
+    if (!usage)
+        return;
+    ret->cpu_seconds = ns_to_sec(usage->cpu.total_ns);
+    if (int_is_known(usage->peak_rss_bytes))
+        ret->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
+}
+
+int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, struct sheet *ret)
+{
+    struct sampler *sampler = collector_sampler(engine->collector);
+    const struct run_sheet *step = run_find_sheet(run, sheet_num);
+    struct run_sheet *excess;
+
+    if (!step)
+        return 0;
+    settle_node(engine, &step->node);
+    bool was_read = engine_read_run(engine, run) == 0; /* counts its own failures */
+    bool was_covered = was_read && is_covered(engine, &step->node);
+    sampler_end_step(sampler, &step->node);
+    registry_end_sheet(run, sheet_num);
+    fill_figures(engine, step, was_covered, ret);
+    while ((excess = registry_find_excess_sheet(run))) {
+        sampler_forget_step(sampler, &excess->node);
+        registry_forget_sheet(run, excess);
+    }
+    return 1;
+}
