@@ -43,6 +43,7 @@ struct kernel_calls_state {
 struct kernel_probe {
     struct kernel *object;
     bool has[KERNEL_PART_COUNT];
+    bool is_loaded_quickly;                  /* with an excerpt of the kernel's types */
     struct kernel_probe_error missing_parts; /* why parts are missing; "": none is */
     uint64_t ns_per_tick;
     struct kernel_processes processes;
