@@ -46,6 +46,15 @@ static bool has_crashed(const struct failed_parent *parent, const struct failed_
            end->sender_pid != parent->end->pid;
 }
 
+/* Returns whether the parent ended the child itself, or may have asked it to end. */
+static bool was_asked_to_end(const struct failed_parent *parent, const struct failed_child *child)
+{
+    const struct process_event *end = child->end;
+    bool is_request = end->event_type == EVENT_KILL && !signal_is_crash(end->signal_num);
+
+    return int_is_known(end->sender_pid) ? end->sender_pid == parent->end->pid : is_request;
+}
+
 /* Returns whether the script of the parent, the conventions of shells or the equal status prove
  * that the child is the reason. */
 static bool is_proven(const struct failed_parent *parent, const struct failed_child *child,
@@ -137,7 +146,7 @@ static struct failure_reason find_reason_of_exit(const struct failed_parent *par
         return (struct failure_reason){.at = none};
     const struct failed_child *last = none ? &parent->children[none - 1] : NULL;
     bool is_open = last && ended_at_once(parent) && !last->is_followed &&
-                   last->end->sender_pid != end->pid && /* else it ended the child itself */
+                   !was_asked_to_end(parent, last) &&
                    (has_same_end(parent, last) || !program_may_answer(last->end));
     return (struct failure_reason){.at = is_open ? none - 1 : none};
 }

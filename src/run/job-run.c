@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
@@ -567,9 +568,20 @@ static void start_storing(struct job_runner *runner, uv_loop_t *loop)
         options->on_notice(options->context, "not stored: out of memory");
 }
 
+/* Returns the hard limit of CPU seconds; INT_UNKNOWN: there is none. */
+static int64_t read_cpu_limit(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_CPU, &limit) < 0 || limit.rlim_max == RLIM_INFINITY
+               ? INT_UNKNOWN
+               : (int64_t)limit.rlim_max;
+}
+
 /* Whatever fails from here on, the command runs and sonde waits for it. */
 static void wait_for_command(struct job_runner *runner)
 {
+    runner->facts.cpu_limit_sec = read_cpu_limit();
     int r = open_loop(runner);
     if (r < 0) {
         runner->facts.sampling_error = r;

@@ -116,20 +116,37 @@ static int fill_chain(const struct run_facts *facts, struct arena *arena,
     return 0;
 }
 
-/* Adds that the kernel may have sent a SIGKILL of unknown sender, if it made OOM kills during the
- * run. With the BPF programs the sender is known. */
-static int add_possible_oom(const struct run_facts *facts, struct arena *arena,
-                            struct process_event_list *chain)
+/* Returns whether the run used enough CPU time for one process to reach the limit of `sonde run`.
+ * The kernel compares the limit with a sum of ticks, which on a busy machine is much higher. */
+static bool may_have_reached_limit(const struct run_facts *facts)
+{
+    uint64_t accounted_ns = facts->usage ? facts->usage->accounted.total_ns : 0;
+
+    return int_is_known(facts->cpu_limit_sec) &&
+           1.5 * ns_to_sec(MAX(accounted_ns, facts->reaped.total_ns)) >=
+               (double)facts->cpu_limit_sec;
+}
+
+/* Adds that the kernel may have sent a SIGKILL of unknown sender: at a limit of CPU time, or if it
+ * made OOM kills during the run. With the BPF programs the sender is known. */
+static int add_possible_reason(const struct run_facts *facts, struct arena *arena,
+                               struct process_event_list *chain)
 {
     struct process_event *first = &chain->items[0];
     char text[128];
 
-    if (facts->oom_kills <= 0 || first->event_type != EVENT_KILL || first->signal_num != SIGKILL ||
+    if (first->event_type != EVENT_KILL || first->signal_num != SIGKILL ||
         int_is_known(first->sender_pid) || first->details)
         return 0;
-    snprintf(text, sizeof(text),
-             "perhaps out of memory: the kernel made %lld OOM kill%s during the run",
-             (long long)facts->oom_kills, facts->oom_kills == 1 ? "" : "s");
+    if (may_have_reached_limit(facts))
+        snprintf(text, sizeof(text), "perhaps its CPU limit of %lld s",
+                 (long long)facts->cpu_limit_sec);
+    else if (facts->oom_kills > 0)
+        snprintf(text, sizeof(text),
+                 "perhaps out of memory: the kernel made %lld OOM kill%s during the run",
+                 (long long)facts->oom_kills, facts->oom_kills == 1 ? "" : "s");
+    else
+        return 0;
     first->details = arena_strdup(arena, text);
     return first->details ? 0 : -ENOMEM;
 }
@@ -151,7 +168,7 @@ static int fill_outcome(const struct run_facts *facts, const struct job_run_opti
     if (r == 0)
         r = complete_end(facts, options, arena, &summary->chain);
     if (r == 0)
-        r = add_possible_oom(facts, arena, &summary->chain);
+        r = add_possible_reason(facts, arena, &summary->chain);
     if (r < 0)
         return r;
     cause_format(&summary->chain, &facts->on_the_way, cause);

@@ -51,7 +51,8 @@ struct run_facts {
     /* from wait4: lower bounds, used alone if there are no samples */
     struct cpu_time reaped;
     int64_t reaped_peak_bytes;
-    int64_t oom_kills; /* of the whole machine during the run; INT_UNKNOWN: unknown */
+    int64_t oom_kills;     /* of the whole machine during the run; INT_UNKNOWN: unknown */
+    int64_t cpu_limit_sec; /* hard limit that the command has inherited; INT_UNKNOWN: none */
 };
 
 void run_facts_done(struct run_facts *facts);

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import unittest
 
+import daemon
 import harness
 
 ON_THE_WAY = "; failed on the way: "
@@ -316,7 +317,7 @@ class Causes(harness.TestCase):
 
     def check(self, command, status, cause):
         arguments = ["sh", "-c", command] if isinstance(command, str) else command
-        result = self.run_sonde("run", "--no-store", *self.options, "--", *arguments,
+        result = self.run_sonde("run", *self.options, "--", *arguments,
                                 cwd=self.place, prefix=self.prefix)
         self.assertEqual(result.status, status, result)
         if status == 0:
@@ -353,8 +354,34 @@ class CausesOfUser(Causes):
     options = ()
 
 
+    def test_inherited_cpu_limit(self):
+        result = self.run_sonde("run", "--no-store", "--", "python3", "-c", "while 1: pass",
+                                prefix=("sh", "-c", 'ulimit -t 1; exec "$@"', "sh", *self.prefix))
+        self.assertRegex(result.summary["cause"], "^killed by SIGKILL, (perhaps its )?CPU limit of 1 s")
+
+
+@harness.needs_root()
+@harness.needs_connector()
+class CausesUnderDaemon(Causes):
+    """The daemon finds the same, from its own events, and stores it."""
+    options = ()
+
+    def setUp(self):
+        super().setUp()
+        self.daemon = daemon.Daemon(self, interval=0.1).start()
+        self.addCleanup(self.daemon.end)
+
+    def check(self, command, status, cause):
+        super().check(command, status, cause)
+        stored = self.run_json("jobs", "--limit", "1")[0]
+        if status:
+            self.assertRegex(stored["cause"], "^" + pattern_of(cause, False))
+
+
 for table in TABLES:
     setattr(CausesOfRoot, f"test_{table}", lambda self, table=table: self.check_table(table))
+for table in ("shells", "xargs", "signals"):
+    setattr(CausesUnderDaemon, f"test_{table}", lambda self, table=table: self.check_table(table))
 for table, titles in OF_A_USER.items():
     setattr(CausesOfUser, f"test_{table}",
             lambda self, table=table, titles=titles: self.check_table(table, titles))

@@ -289,7 +289,7 @@ static void test_crash_below_a_shell(void **state)
     starts(ROOT, 101, "./server");
     is_killed(101, SIGTERM, INT_UNKNOWN, NULL);
     exits(ROOT, 1);
-    assert_exit_cause(1, "exit status 1; failed on the way: server (101) killed by SIGTERM");
+    assert_exit_cause(1, "exit status 1");
     /* the failure was long before */
     starts(1, ROOT, "sh x.sh");
     starts(ROOT, 101, "./work");

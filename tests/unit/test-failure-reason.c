@@ -99,6 +99,7 @@ static void test_scenarios(void **state _unused_)
         {"sh x", 4, {{"a", -SIGSEGV}}, 0, false},
         {"sh x", 1, {{"a", -SIGKILL, .sender = PARENT}}, NONE},
         {"sh x", 1, {{"a", -SIGTERM, .sender = 7}}, 0, false},
+        {"sh x", 1, {{"a", -SIGTERM}}, NONE},
         {"sh x", 3, {{"a", 3}, {"b", 3}}, 1, true},
         {"sh x", 3, {{"a", 3}, {"b", 4}}, 0, true},
         {NULL, 1, {{NULL, 1}}, 0, false}, /* may have been grep */

@@ -48,7 +48,8 @@ static int set_up(void **state _unused_)
                                .usage = &usage,
                                .registry = registry,
                                .latest = latest,
-                               .oom_kills = INT_UNKNOWN};
+                               .oom_kills = INT_UNKNOWN,
+                               .cpu_limit_sec = INT_UNKNOWN};
     record_init(&job_profile_record, &facts.counted);
     usage = (struct run_usage){
         .accounted = {.total_ns = 4 * NS_PER_SEC,
@@ -330,6 +331,25 @@ static void test_a_chain_is_completed_by_what_the_parent_knows(void **state _unu
     assert_has(summary.cause, "cc");
 }
 
+static void test_a_kill_may_be_at_a_limit(void **state _unused_)
+{
+    facts.wait_status = SIGKILL;
+    facts.oom_kills = 1;
+    facts.cpu_limit_sec = 4; /* as much as the run has used */
+    make();
+    assert_string_equal(summary.cause, "killed by SIGKILL, perhaps its CPU limit of 4 s");
+    facts.cpu_limit_sec = 7;
+    make();
+    assert_has(summary.cause, "perhaps out of memory");
+    facts.usage = NULL;
+    reap(7, 0, 1);
+    make();
+    assert_has(summary.cause, "CPU limit");
+    facts.wait_status = SIGTERM;
+    make();
+    assert_null(strstr(summary.cause, "limit"));
+}
+
 static void test_a_kill_may_be_for_memory(void **state _unused_)
 {
     facts.wait_status = SIGKILL;
@@ -393,6 +413,7 @@ int main(void)
         TEST(test_the_sender_of_a_passed_on_signal_is_named),
         TEST(test_a_signal_from_the_terminal),
         TEST(test_a_chain_is_completed_by_what_the_parent_knows),
+        TEST(test_a_kill_may_be_at_a_limit),
         TEST(test_a_kill_may_be_for_memory),
         TEST(test_an_anomaly_is_listed_once),
     };
