@@ -31,7 +31,6 @@ struct pressure_limits pressure_limits_resolve(const struct limits_config *confi
 struct pressure_input pressure_input_of(const struct snapshot *snapshot)
 {
     struct pressure_input input = {.psi_memory_full_avg10 = REAL_UNKNOWN, .has_failed = !snapshot};
-    double most_shared_mb = 0;
 
     if (!snapshot)
         return input;
@@ -40,13 +39,8 @@ struct pressure_input pressure_input_of(const struct snapshot *snapshot)
         if (!process->job_id && !process->run_id)
             continue;
         input.processes++;
-        if (!real_is_known(process->rss_mb))
-            continue;
-        double shared_mb = real_is_known(process->shared_mb) ? process->shared_mb : 0;
-        input.unique_mb += MAX(process->rss_mb - shared_mb, 0.0);
-        most_shared_mb = MAX(most_shared_mb, shared_mb);
     }
-    input.unique_mb += most_shared_mb;
+    input.unique_mb = snapshot->jobs_unique_mb;
     input.psi_memory_full_avg10 = snapshot->psi.memory.full_avg10;
     return input;
 }

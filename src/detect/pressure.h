@@ -16,7 +16,7 @@ struct pressure_limits pressure_limits_resolve(const struct limits_config *confi
                                                double memory_total_mb, int64_t pids_limit);
 
 struct pressure_input {
-    double unique_mb;  /* of all job processes together: Σ(RSS − shared) + max(shared) */
+    double unique_mb;  /* of all job processes together, with shared pages counted once: at most */
     int64_t processes; /* of jobs */
     double psi_memory_full_avg10; /* unknown: no such file in this kernel */
     double rate_limited_seconds;  /* how long a reported rate limit still applies; 0: none */

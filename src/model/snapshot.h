@@ -93,6 +93,7 @@ struct snapshot {
     double system_cpu_percent;
     struct psi psi;
     struct job_usage_list jobs;
+    double jobs_unique_mb; /* of all jobs together, at most; not a field: it decides the pressure */
     double daemon_cpu_percent;
     double collect_ms;
     int64_t process_total;

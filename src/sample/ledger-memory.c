@@ -249,6 +249,18 @@ struct memory_interval ledger_memory(const struct ledger *ledger, const struct m
     return (struct memory_interval){.min_bytes = min, .max_bytes = MAX(max, min)};
 }
 
+int64_t ledger_unique_bytes(const struct ledger *ledger)
+{
+    const struct run_account *run;
+    size_t position = 0;
+    int64_t sum = 0;
+
+    while ((run = map_next(&ledger->runs, &position)))
+        if (!outer_of(ledger, run) && int_is_known(run->usage.unique_bytes))
+            sum += run->usage.unique_bytes;
+    return MIN(sum, ledger->bounds.total_bytes);
+}
+
 void ledger_set_bounds(struct ledger *ledger, const struct memory_bounds *bounds)
 {
     if (ledger->bounds.at_ticks == bounds->at_ticks) /* not read again */

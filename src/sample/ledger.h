@@ -153,6 +153,10 @@ int ledger_set_outer(struct ledger *ledger, const struct run_node *node,
  */
 void ledger_end_step(struct ledger *ledger, const struct run_node *node);
 
+/* Returns the upper end of the memory of all runs together, as of the last tick. Files that runs
+ * share count in each of them. */
+int64_t ledger_unique_bytes(const struct ledger *ledger);
+
 /* Drops all data of a node that is over. The node around it keeps its share. */
 void ledger_end_node(struct ledger *ledger, const struct run_node *node);
 

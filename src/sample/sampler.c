@@ -437,6 +437,7 @@ static int fill_jobs(struct snapshot_builder *builder)
 
     snapshot->running_jobs = (int64_t)count;
     snapshot->active_sheets = 0;
+    snapshot->jobs_unique_mb = bytes_to_mb(ledger_unique_bytes(builder->sampler->ledger));
     if (!count)
         return 0;
     progress->items = arena_alloc(&snapshot->arena, count * sizeof(*progress->items));

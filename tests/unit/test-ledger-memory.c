@@ -284,6 +284,20 @@ static void test_runs_within_runs(void **state _unused_)
          {102, 101, .anon = 400, .faulted = 20, .is_copy = true, .run = &inner});
     check(400, 430);
     check_run(&inner, 400, 800); /* the parent is not in it */
+    assert_true(ledger_unique_bytes(ledger) == 430 * MB);
+}
+
+static void test_memory_of_all_runs(void **state _unused_)
+{
+    struct run other = {.node.run = &other};
+
+    assert_true(ledger_unique_bytes(ledger) == 0);
+    TICK({100, 1, .anon = 50, .file = 10, .program = 1},
+         {101, 100, .anon = 30, .program = 2, .run = &inner},
+         {102, 1, .anon = 20, .file = 10, .program = 3, .run = &other});
+    assert_true(ledger_unique_bytes(ledger) == 120 * MB);
+    tick(NULL, 0);
+    assert_true(ledger_unique_bytes(ledger) == 0);
 }
 
 static void test_peaks(void **state _unused_)
@@ -318,6 +332,7 @@ int main(void)
         T(test_every_fault_may_be_a_huge_page),
         T(test_not_more_than_the_machine_has),
         T(test_runs_within_runs),
+        T(test_memory_of_all_runs),
         T(test_peaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

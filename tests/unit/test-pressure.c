@@ -234,32 +234,24 @@ static void test_limits(void **state _unused_)
     assert_false(int_is_known(found.max_processes));
 }
 
-/* Shared pages count once, however many processes and jobs use them. */
 static void test_input_of_a_snapshot(void **state _unused_)
 {
-    static const struct {
-        double rss, shared;
-        const char *job;
-    } cases[] = {
-        {100, 30, "a"},     {200, 50, "a"},          {50, 10, "b"},
-        {5000, 1000, NULL}, {70, REAL_UNKNOWN, "b"}, {REAL_UNKNOWN, REAL_UNKNOWN, "b"},
-    };
-    struct process_metric processes[ARRAY_SIZE(cases)];
+    static const char *const jobs[] = {"a", "a", "b", NULL, "b", "b"};
+    struct process_metric processes[ARRAY_SIZE(jobs)];
     struct snapshot snapshot;
 
     record_init(&snapshot_record, &snapshot);
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
         record_init(&process_metric_record, &processes[i]);
-        processes[i].rss_mb = cases[i].rss;
-        processes[i].shared_mb = cases[i].shared;
-        processes[i].job_id = cases[i].job;
+        processes[i].job_id = jobs[i];
     }
     snapshot.processes = (struct process_list){.items = processes, .count = ARRAY_SIZE(processes)};
     snapshot.psi.memory.full_avg10 = 7;
+    snapshot.jobs_unique_mb = 380;
     struct pressure_input input = pressure_input_of(&snapshot);
     assert_false(input.has_failed);
     assert_int_equal(input.processes, 5);
-    assert_true(input.unique_mb == 70 + 150 + 40 + 70 + 50);
+    assert_true(input.unique_mb == 380);
     assert_true(input.psi_memory_full_avg10 == 7);
     assert_true(pressure_input_of(NULL).has_failed);
 }
