@@ -47,8 +47,8 @@ struct finder {
     struct run_list runs; /* those to compare: of one type, or all */
     struct VEC(struct group) groups;
 
-    size_t largest_type; /* number of runs of the type with most runs */
-    size_t types_tested; /* types with enough runs, and with failures and successes */
+    struct VEC(struct run_list) types; /* the runs of each type that can be analyzed */
+    size_t largest_type;               /* number of runs of the type with most runs */
 };
 
 static void count_run(struct run_tally *tally, const struct past_run *run)
@@ -496,24 +496,44 @@ static int find_groups(struct finder *finder)
     return r;
 }
 
-/* Groups the runs of each type that has enough of them, and both failures and successes. */
-static int find_groups_of_types(struct finder *finder, const struct history *history,
-                                int64_t min_sample_size)
+/* Lists the types that have enough runs, and both failures and successes. */
+static int find_types(struct finder *finder, int64_t min_sample_size)
 {
-    const struct past_run *runs = history->runs.items;
-    size_t first = 0, end;
+    const struct past_run *runs = finder->history->runs.items;
+    size_t first = 0, end, count = finder->history->runs.count;
     int r = 0;
 
-    for (; first < history->runs.count && r == 0; first = end) {
+    for (; first < count && r == 0; first = end) {
         struct run_tally all = {0};
-        for (end = first; end < history->runs.count && runs[end].job_type == runs[first].job_type;
-             end++)
+        for (end = first; end < count && runs[end].job_type == runs[first].job_type; end++)
             count_run(&all, &runs[end]);
         finder->largest_type = MAX(finder->largest_type, all.runs);
-        if ((int64_t)all.runs < min_sample_size || !all.failures || all.failures == all.runs)
-            continue;
-        finder->types_tested++;
-        finder->runs = (struct run_list){.items = &runs[first], .count = all.runs};
+        const struct run_list type = {.items = &runs[first], .count = all.runs};
+        if ((int64_t)all.runs >= min_sample_size && all.failures && all.failures < all.runs)
+            r = VEC_PUSH(&finder->types, type);
+    }
+    return r;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    const struct run_list *left = a, *right = b;
+
+    if (left->count != right->count)
+        return left->count > right->count ? -1 : 1;
+    return left->items < right->items ? -1 : 1;
+}
+
+/* Groups the runs of each type; if there are too many types, of those with the most runs. */
+static int find_groups_of_types(struct finder *finder, int64_t min_sample_size)
+{
+    int r = find_types(finder, min_sample_size);
+
+    if (finder->types.count > finder->constants->types_max)
+        qsort(finder->types.items, finder->types.count, sizeof(finder->types.items[0]),
+              compare_sizes);
+    for (size_t i = 0; i < MIN(finder->types.count, finder->constants->types_max) && r == 0; i++) {
+        finder->runs = finder->types.items[i];
         r = find_groups(finder);
     }
     return r;
@@ -549,7 +569,7 @@ static int set_verdict(const struct finder *finder, struct arena *arena, struct 
         analysis->message =
             format_text(arena, "%s of %zu run%s failed: there is nothing to compare",
                         failures ? "all" : "none", runs, plural(runs));
-    } else if (!finder->types_tested) {
+    } else if (!finder->types.count) {
         analysis->verdict = VERDICT_ALL_ALIKE;
         analysis->message = format_text(arena,
                                         "no type of job with at least %lld runs has both failed"
@@ -590,15 +610,18 @@ int correlation_find(struct history *history, int64_t min_sample_size, struct ar
     analysis.runs_without_outcome = (int64_t)history->without_outcome;
     analysis.min_sample_size = min_sample_size;
     history_sort(history);
-    int r = find_groups_of_types(&finder, history, min_sample_size);
+    int r = find_groups_of_types(&finder, min_sample_size);
     if (r == 0)
         r = test_groups(&finder);
     if (r == 0)
         r = make_list(&finder, arena, &analysis.correlations);
     analysis.groups_tested = (int64_t)finder.groups.count;
+    analysis.types_left_out =
+        (int64_t)(finder.types.count - MIN(finder.types.count, history->constants->types_max));
     if (r == 0)
         r = set_verdict(&finder, arena, &analysis);
     VEC_DONE(&finder.groups);
+    VEC_DONE(&finder.types);
     if (r == 0)
         *ret = analysis;
     return r;

@@ -8,6 +8,7 @@
 const struct learn_constants learn_constants_default = {
     .lookback_seconds = 7 * DAY_SECONDS,
     .runs_max = 500000,
+    .types_max = 200,
 
     .memory_bins = {{"<256MB", 256},
                     {"256-512MB", 512},

@@ -34,6 +34,7 @@ struct learn_constants {
     /* which runs count */
     double lookback_seconds; /* runs that ended within this time */
     size_t runs_max;         /* at most, the latest; 56 bytes each */
+    size_t types_max;        /* at most, those with the most runs; each has up to 40 groups */
 
     /* groups */
     struct bin memory_bins[BINS_MAX];   /* MiB, peak RSS */

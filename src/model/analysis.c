@@ -71,6 +71,8 @@ static const struct field analysis_fields[] = {
     FIELD(min_sample_size, FIELD_INT, .unit = UNIT_COUNT,
           .meaning =
               "smallest number of runs for an analysis (profiler.correlation.min_sample_size)"),
+    FIELD(types_left_out, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning = "number of job types that were not analyzed, because others have more runs"),
     FIELD(groups_tested, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "number of groups tested, of all types"),
     FIELD(correlations, FIELD_RECORDS, .alias = "groups", .record = &correlation_record,

@@ -51,6 +51,7 @@ struct analysis {
     int64_t runs_without_outcome;
     int64_t runs_left_out; /* 0; unknown: there were more than the limit */
     int64_t min_sample_size;
+    int64_t types_left_out;
     int64_t groups_tested;
     struct correlation_list correlations; /* smallest probability of chance first */
     struct pattern_list patterns;         /* all stored patterns, including those of anomalies */

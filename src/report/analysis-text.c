@@ -30,6 +30,9 @@ static void append_counts(const struct analysis *analysis, struct text *out)
                     figure_count(&without, analysis->runs_without_outcome));
     if (!int_is_known(analysis->runs_left_out))
         text_append_string(out, "; older runs were not read");
+    if (analysis->types_left_out > 0)
+        text_printf(out, "; %s types with fewer runs were not analyzed",
+                    figure_count(&without, analysis->types_left_out));
     text_append_char(out, '\n');
 }
 

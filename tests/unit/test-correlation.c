@@ -140,6 +140,27 @@ static void test_all_types_together(void **state _unused_)
     assert_false(has_tag(&found->context_tags, "job_type:train"));
 }
 
+/* The types with the most runs are analyzed; the others are counted. */
+static void test_limit_of_types(void **state _unused_)
+{
+    struct learn_constants constants = learn_constants_default;
+    char name[16];
+
+    history_done(&history);
+    constants.types_max = 3;
+    history_init(&history, &constants, true);
+    for (size_t i = 0; i < 6; i++) {
+        snprintf(name, sizeof(name), "type-%zu", i);
+        add_typed(name, 4 + i, 4 + i, 3000);
+        add_typed(name, 4 + i, 0, 100);
+    }
+    find();
+    assert_int_equal(analysis.types_left_out, 3);
+    assert_int_equal(analysis.groups_tested, 6);
+    for (size_t i = 0; i < analysis.correlations.count; i++)
+        assert_true(strcmp(analysis.correlations.items[i].job_type, "type-3") >= 0);
+}
+
 static void test_verdicts_of_types(void **state _unused_)
 {
     add_typed("a", 4, 2, 100);
@@ -568,6 +589,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_each_type_by_itself),
         TEST(test_all_types_together),
+        TEST(test_limit_of_types),
         TEST(test_verdicts_of_types),
         TEST(test_a_planted_cause_is_found),
         TEST(test_shuffled_outcomes_are_not_significant),
