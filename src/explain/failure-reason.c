@@ -10,7 +10,8 @@
 /* The end of a reaped child may have a slightly later timestamp than that of its parent: the kernel
  * reports it when the parent runs already. */
 #define STAMP_SLACK_SECONDS 0.0005
-/* Equal statuses below this may be a coincidence: most failures have 1. */
+/* Equal statuses below this may be a coincidence: most failures have 1. This one may be, too, if
+ * the process did more after the failure of a child, unless the child is a make. */
 #define SPECIFIC_STATUS 2
 /* The status of GNU parallel if more jobs have failed than it counts in a status. */
 #define COUNTED_MAX 100
@@ -79,12 +80,13 @@ static bool is_proven(const struct failed_parent *parent, const struct failed_ch
         break;
     case SCRIPT_UNKNOWN: break;
     }
-    if (is_specific)
+    if (is_specific && (is_last || end->exit_code > SPECIFIC_STATUS ||
+                        program_kind(child->end->command, end->exit_code) == PROGRAM_RUNNER))
         return true;
     if (has_crashed(parent, child) && !child->is_followed && ended_at_once(parent) &&
         (kind == PROGRAM_SHELL ? is_last && end->exit_code == 1 : true))
         return true;
-    return is_last && is_same && !program_may_answer(child->end);
+    return is_last && is_same && kind != PROGRAM_OTHER && !program_may_answer(child->end);
 }
 
 /* Returns the first child that has led to the status of a program that runs others. */
@@ -148,7 +150,10 @@ static struct failure_reason find_reason_of_exit(const struct failed_parent *par
     bool is_open = last && ended_at_once(parent) && !last->is_followed &&
                    !was_asked_to_end(parent, last) &&
                    (has_same_end(parent, last) || !program_may_answer(last->end));
-    return (struct failure_reason){.at = is_open ? none - 1 : none};
+    if (is_open)
+        return (struct failure_reason){.at = none - 1};
+    bool may_be_same = end->exit_code >= SPECIFIC_STATUS && kind != PROGRAM_RUNNER;
+    return (struct failure_reason){.at = may_be_same ? find_same(parent) : none};
 }
 
 struct failure_reason failure_reason_find(const struct failed_parent *parent)

@@ -3,9 +3,10 @@
  * A child is the reason only if this is proven. It is proven if the child ended last, the process
  * started no other after it and ended at once, and
  *
- * - the process has the same status (or 128 + the signal of the child). Exceptions: the status may
- *   be a coincidence if it is 1 and the child may have failed as an answer (`grep`), or if the text
- *   of `sh -c` or `python3 -c` sets it itself (`ls x; exit 2`);
+ * - the process is a shell or a wrapper with the same status (or 128 + the signal of the child), or
+ *   another program with the same status of 2 or more. The status may be a coincidence if it is 1
+ *   and the child may have failed as an answer (`grep`), or if the text of `sh -c` or `python3 -c`
+ *   sets it itself (`ls x; exit 2`);
  * - or the child crashed, or another process killed it, and the process has the status 1
  *   (`./work || exit 1`), or is no shell;
  * - or the text of the script shows it: `./work || exit 3`, check=True;
@@ -21,13 +22,14 @@
  *   The failures of the programs that it starts before its jobs do not count.
  * - pytest and others run programs that fail on purpose: their children are no reason.
  *
- * An equal status of 2 or more is hardly a coincidence: then the child is also the reason if the
- * process did more after it (`make; s=$?; rm -r tmp; exit $s`).
+ * An equal status of 3 or more, or the 2 of a make, is hardly a coincidence: then the child is also
+ * the reason if the process did more after it (`make; s=$?; rm -r tmp; exit $s`).
  *
  * What is not proven failed on the way: it is reported beside the cause, if the process started no
- * other after it and ended at once. An answer with another status than that of the process is not
- * reported. A process that starts another one after a failure has handled
- * it, and a process that works on has another reason: such a failure is not reported. */
+ * other after it and ended at once, or if it has the same status of 2 or more. An answer with
+ * another status than that of the process is not reported. A process that starts another one after
+ * a failure has handled it, and a process that works on has another reason: other failures are not
+ * reported. */
 #pragma once
 
 #include <stddef.h>

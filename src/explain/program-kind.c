@@ -70,17 +70,22 @@ static bool is_among(const char *name, const char *names)
     return false;
 }
 
-/* Removes a version at the end: "gcc-13" becomes "gcc", "python3.11" becomes "python". */
+/* Removes a version at the end: "gcc-13" becomes "gcc", "python3.11" becomes "python". Other names,
+ * such as collect2, keep their digits. */
 static void strip_version(char *name)
 {
+    char stripped[PROGRAM_MAX_BYTES + 1];
     size_t length = strlen(name);
 
+    memcpy(stripped, name, length + 1);
     while (length > 0 && strchr("0123456789.", name[length - 1]))
         length--;
-    if (length > 0 && name[length] && name[length - 1] == '-')
-        length--;
-    if (length > 0)
-        name[length] = '\0';
+    if (!name[length] || length == 0)
+        return;
+    bool has_dash = name[length - 1] == '-';
+    stripped[length - has_dash] = '\0';
+    if (has_dash || is_among(stripped, interpreters))
+        memcpy(name, stripped, length - has_dash + 1);
 }
 
 /* Returns the next word after `at`, which is within a word; NULL: there is none. */

@@ -66,12 +66,14 @@ FILES = {
     "no-pipefail.sh": "mkfifo gate\nsh -c 'read x <gate; exit 5' | sh -c 'echo >gate; cat'\nexit 1\n",
     "loop.sh": "for i in 1 2 3; do cp /nope x; done\n/bin/true\nexit 4\n",
     "retry.sh": "./five\n./five\n/bin/true\nexit 3\n",
+    "same.sh": "ls /nope\n/bin/true\nexit 2\n",
     "trap.sh": "trap './five' EXIT\n/bin/true\nexit 6\n",
     "subshell.sh": "(exit 7)\nexit $?\n",
     "wait.sh": "./five & wait $!\nexit $?\n",
     "ended.sh": "sleep 300 & kill $!; wait $!\nexit 1\n",
     "check.py": "import subprocess\nsubprocess.run(['./five'], check=True)\n",
     "returncode.py": "import subprocess, sys\nsys.exit(subprocess.run(['./five']).returncode)\n",
+    "one.py": "import subprocess, sys\nsubprocess.run(['cp', '/nope', 'x'])\nsys.exit(1)\n",
     "handled.py": "import subprocess, sys\nsubprocess.run(['./five'])\n"
                   "subprocess.run(['true'])\nsys.exit(1)\n",
     "test_example.py": "import subprocess\n"
@@ -120,6 +122,8 @@ SHELLS = {
     "wait for a background process":
         ("exec sh wait.sh", 5, f"exit status 5: {FIVE} → sh exited 5"),
     "child that the shell ended": ("exec sh ended.sh", 1, "exit status 1"),
+    "handled and then the same status":
+        ("exec sh same.sh", 2, "exit status 2; failed on the way: ls (#) exited 2"),
     "exec after a failure": ("./five; exec sh -c 'exit 3'", 3, "exit status 3"),
     "exec after the same failure": ("./five; exec sh -c 'exit 5'", 5, "exit status 5"),
     "only builtins": ("false; exit 7", 7, "exit status 7"),
@@ -189,6 +193,8 @@ PYTHON = {
                              f"exit status 1: {FIVE} → python3 exited 1"),
     "check=True in a file":
         (["python3", "check.py"], 1, f"exit status 1; failed on the way: {FIVE}"),
+    "the status of most failures":
+        (["python3", "one.py"], 1, "exit status 1; failed on the way: cp (#) exited 1"),
     "no check": (["python3", "-c", "import subprocess, sys\n"
                                    "subprocess.run(['./five'])\nsys.exit(1)"], 1,
                  f"exit status 1; failed on the way: {FIVE}"),

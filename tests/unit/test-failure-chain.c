@@ -365,6 +365,11 @@ static void test_other_status_of_a_program(void **state)
     starts(ROOT, 101, "./step");
     exits(101, 1);
     exits(ROOT, 1);
+    assert_exit_cause(1, "exit status 1; failed on the way: step (101) exited 1");
+    starts(1, ROOT, "python3 -c subprocess.run(['./step'], check=True)");
+    starts(ROOT, 101, "./step");
+    exits(101, 1);
+    exits(ROOT, 1);
     assert_exit_cause(1, "exit status 1: step (101) exited 1 → python3 exited 1");
     /* asked to end */
     starts(1, ROOT, "python3 check.py");

@@ -94,6 +94,9 @@ static void test_scenarios(void **state _unused_)
         {"sh x", 1, {{"cp", 1, .after = 60}}, NONE},
         {"sh x", 1, {{"cp", 1, .after = 1}}, 0, false, .last_after = 0.1}, /* not the last to end */
         {"sh x", 5, {{"a", 5, .after = 1}}, 0, true, .last_after = 0.1},   /* pipefail */
+        {"sh x", 2, {{"ls", 2, .is_followed = true}}, 0, false},
+        {"sh -c ls x; rm y; exit 2", 2, {{"ls x", 2, .is_followed = true}}, 0, false},
+        {"sh x", 3, {{"a", 3, .is_followed = true}}, 0, true},
         {"sh x", 139, {{"a", -SIGSEGV}}, 0, true},
         {"sh x", 1, {{"a", -SIGSEGV}}, 0, true},
         {"sh x", 4, {{"a", -SIGSEGV}}, 0, false},
@@ -112,7 +115,10 @@ static void test_scenarios(void **state _unused_)
         {"sh -c ./work || exit 3", 3, {{"/bin/sh ./work", 7, .is_followed = true}}, NONE},
         {"python3 -c run(['a'], check=True)", 1, {{"a", 3}}, 0, true},
         {"python3 a.py", 1, {{"a", 3}}, 0, false},
-        {"python3 a.py", 1, {{"a", 1}}, 0, true},
+        {"python3 a.py", 1, {{"a", 1}}, 0, false},
+        {"python3 a.py", 2, {{"a", 2}}, 0, true},
+        {"./program", 1, {{"a", 1}}, 0, false},
+        {"./program", 3, {{"a", 3, .is_followed = true, .after = 60}}, 0, true},
         {"python3 a.py", 1, {{"a", -SIGSEGV}}, 0, true},
         /* programs that run others */
         {"make", 2, {{"cc", 1}}, 0, true},

@@ -22,6 +22,7 @@ static void test_kinds(void **state _unused_)
         {"clang++-17.0.6 a.cc", 1, PROGRAM_RUNNER},
         {"x86_64-linux-gnu-gcc a.c", 1, PROGRAM_RUNNER},
         {"arm-none-eabi-g++-12 a.cc", 1, PROGRAM_RUNNER},
+        {"/usr/lib/gcc/collect2 -o a", 1, PROGRAM_RUNNER},
         {"xargs -n1 false", 123, PROGRAM_RUNNER},
         {"timeout 5 ./work", 124, PROGRAM_RUNNER},
         {"timeout 5 ./work", 3, PROGRAM_WRAPPER},
