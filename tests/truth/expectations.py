@@ -29,6 +29,9 @@ ROWS = {fields[0]: Row(*fields) for fields in (
      (BOUND,),
      "With `SIGCHLD` ignored or `SA_NOCLDWAIT`, the kernel discards the time of such a child. Only the kernel "
      "collector sees it at the exit. Of a child that ends before it is loaded, sonde has the last sample."),
+    ("CPU time of a container, seen from outside", "cpu_seconds", (EXACT,), (EXACT,), (EXACT, BOUND), (BOUND,),
+     "The first process of a pid namespace ignores `SIGCHLD` while it ends. If a sample shows that, only the "
+     "kernel collector knows that no child was discarded."),
     ("user and system time", "user_seconds, system_seconds", (EXACT, SAMPLED), (EXACT, SAMPLED),
      (EXACT, SAMPLED, BOUND), (EXACT, SAMPLED, BOUND),
      "Most kernels sample the split at clock ticks; it is then marked. The sum is the CPU time."),

@@ -19,6 +19,8 @@ import harness
 MANY = 1500 if truth.IS_FULL else 400
 NOTHING = os.path.join(harness.HELPERS, "nothing")
 UNREAPED = "CPU time, children that no process waits for"
+STORED = ("cpu_seconds", "user_seconds", "system_seconds", "peak_rss_mb", "peak_total_mb", "peak_unique_mb",
+          "wall_seconds", "processes", "failed_exit_count", "kill_count", "read_bytes", "write_bytes")
 
 
 @truth.expand
@@ -77,7 +79,7 @@ class Cpu(truth.Case):
         if run.ended is None:
             self.skipTest("needs process accounting")
         self.check_processes(run, run.ended + 1, "acct")  # and the witness
-        self.check_cpu(run, ratio=0.005)
+        self.check_cpu(run, "CPU time of a container, seen from outside", ratio=0.005)
 
     @case(short=("root, --exact", "user"))
     def unreaped(self):
@@ -185,6 +187,23 @@ class Memory(truth.Case):
     @case(short=())
     def mapped_file(self):
         self.check_together("mapped", 4, 60, processes=6)
+
+
+@truth.expand
+class Stored(truth.Case):
+    @case(short=("root", "user"))
+    def stored(self):
+        """What `sonde report` shows later, by the daemon or from the run's own store, is the summary."""
+        summary = self.run_case("sh", "-c", '"$0" children 3 100; "$0" ends 2 3 15',
+                                *self.shapes()).summary
+        job = self.await_end(summary["run_id"])
+        for figure in STORED:
+            marker = summary["exactness"].get(figure)
+            problem = "" if job[figure] == summary[figure] or (
+                isinstance(job[figure], float) and abs(job[figure] - summary[figure]) < 0.001) else "differs"
+            if f"exactness_{figure}" in job and job[f"exactness_{figure}"] != marker:
+                problem = f"stored as {job[f'exactness_{figure}']}"
+            self.line(figure, summary[figure], "summary", job[figure], marker, problem)
 
 
 @truth.expand
