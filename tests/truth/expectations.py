@@ -55,6 +55,10 @@ ROWS = {fields[0]: Row(*fields) for fields in (
      "collector reads it at the exit."),
     ("system calls, with `--syscalls`", "syscall_counts", (EXACT,), (NULL,), (NULL,), (NULL,),
      "Counted in the kernel from the start of the command. Otherwise sonde samples which calls take time."),
+    ("`run()` of the Python module: CPU time", "cpu_seconds", (EXACT,), (EXACT,), (EXACT,), (EXACT,),
+     "From wait4, of orphans, too. A lower bound where the module cannot adopt them: see its documentation."),
+    ("`run()` of the Python module: CPU time, children that no process waits for", "cpu_seconds", (BOUND,),
+     (BOUND,), (BOUND,), (BOUND,), "The module does not use the kernel collector."),
     ("CPU time of a step", "cpu_seconds", (EXACT,), (), (BOUND,), (BOUND,),
      "Steps are reported to a daemon, whose collector decides. Without the kernel collector, a process that "
      "lives too short to be sampled counts for the run only."),
