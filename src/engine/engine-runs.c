@@ -65,6 +65,14 @@ bool engine_has_new_kill(const struct engine *engine)
     return engine->has_new_kill;
 }
 
+/* Whether an ended member is the process that a client names. If another one had its pid by now,
+ * its fork would have been reported. */
+static bool is_same(const struct member *member, const struct process_id *process)
+{
+    return !member->was_found && (!process->start_ticks || !member->start_ticks ||
+                                  process->start_ticks == member->start_ticks);
+}
+
 int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
                     struct process_id process, enum event_replay replay)
 {
@@ -76,13 +84,18 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     const struct member *known = registry_find(forks.registry, pid);
     bool is_known = known && known->run == run; /* as a child of the run's `sonde run` */
     bool is_complete = known && !known->was_found;
-    /* A process that begins a step belongs to it since its birth, unless it was registered before.
-     */
+    /* A process that begins a step belongs to it since its birth, unless it was registered or in a
+     * step before. */
     bool from_now = known && (replay != REPLAY_FROM_BIRTH ||
-                              (is_known && registry_is_registered(forks.registry, pid)));
+                              (is_known && (registry_is_registered(forks.registry, pid) ||
+                                            int_is_known(known->sheet_num))));
     if (from_now && !engine->is_reading)
         engine_read_run(engine, known->run); /* else the last sample counts */
-    int r = registry_add(forks.registry, run, sheet_num, pid);
+    int r = 0;
+    if (is_known && known->has_ended && is_same(known, &process))
+        registry_add_ended(forks.registry, run, sheet_num, pid);
+    else
+        r = registry_add(forks.registry, run, sheet_num, pid);
     if (r < 0)
         return r;
     r = engine_move_members(engine, from_now);

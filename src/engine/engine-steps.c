@@ -31,15 +31,30 @@ int engine_read_run(struct engine *engine, const struct run *run)
     return r;
 }
 
+/* What ended processes have used moves only into a node within theirs, which keeps it. */
+static void move_ended(struct sampler *sampler, struct member *member, const struct run_node *from)
+{
+    sampler_move_ended(sampler, member->node, from, &member->ended);
+    for (struct run_node *at = member->node; !run_node_is_within(from, at); at = at->outer)
+        at->processes += member->ended.processes;
+}
+
 int engine_move_members(struct engine *engine, bool from_now)
 {
+    struct sampler *sampler = collector_sampler(engine->collector);
     struct member *member = NULL;
     int r = 0;
 
-    while ((member = registry_next(engine->options.registry, member)))
-        if (TAKE(member->was_moved, false) && r == 0)
-            r = sampler_move(collector_sampler(engine->collector), member->node, member->pid,
-                             from_now);
+    while ((member = registry_next(engine->options.registry, member))) {
+        const struct run_node *from = TAKE(member->moved_from, NULL);
+        if (!from || r < 0)
+            continue;
+        r = sampler_move(sampler, member->node, member->pid, from_now);
+        if (from_now || !run_node_is_within(member->node, from))
+            member->ended = (struct ended_usage){0};
+        else
+            move_ended(sampler, member, from);
+    }
     return r;
 }
 

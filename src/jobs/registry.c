@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/macros.h"
 #include "jobs/registry-state.h"
 #include "model/field.h"
 
@@ -81,21 +82,38 @@ static void leave_run(struct member_entry *entry)
 static void move_entry(struct member_entry *entry, struct run_node *to, int64_t sheet_num)
 {
     const struct run *from = entry->member.run;
+    struct run_node *from_node = entry->member.node;
 
     discount_process(entry->member.node);
     leave_run(entry);
     enter_run(entry, to, sheet_num);
     count_process(to);
     entry->by_foster = false;
-    entry->member.was_moved = true;
+    entry->member.moved_from = from_node;
     if (from != to->run)
         entry->is_not_root = entry->member.pid == to->run->root_pid;
+}
+
+/* Adds what an ended process has used to its parent. */
+static void pass_on_usage(const struct member_entry *entry)
+{
+    const struct ended_usage *from = &entry->member.ended;
+    struct ended_usage *to = &entry->parent->member.ended;
+
+    to->cpu_ns += from->cpu_ns;
+    to->user_ns += from->user_ns;
+    to->system_ns += from->system_ns;
+    to->peak_rss_bytes = MAX(to->peak_rss_bytes, from->peak_rss_bytes);
+    to->processes += from->processes + 1;
+    to->is_incomplete |= from->is_incomplete;
 }
 
 void registry_remove_member(struct registry *registry, struct member_entry *entry)
 {
     if (!entry)
         return;
+    if (entry->parent && !entry->is_leaving && entry->parent->member.node == entry->member.node)
+        pass_on_usage(entry);
     leave_run(entry);
     member_tree_leave(entry);
     TAILQ_REMOVE(&registry->by_age, entry, by_age);
@@ -253,6 +271,17 @@ static void set_start(struct registry *registry, struct member_entry *entry, uin
 static bool has_fork_event(const struct member_entry *entry)
 {
     return !entry->member.was_found && !entry->awaits_fork;
+}
+
+void registry_add_ended(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid)
+{
+    struct run_entry *to = entry_of(run);
+    struct member_entry *entry = find_entry(registry, pid);
+
+    move_subtree(entry, node_of(to, sheet_num), sheet_num);
+    record_step(to, sheet_num);
+    entry->is_registered = true;
+    entry->by_foster = false;
 }
 
 int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid)

@@ -13,6 +13,14 @@
 
 #include "jobs/run.h"
 
+/* What ended processes have used. */
+struct ended_usage {
+    uint64_t cpu_ns, user_ns, system_ns;
+    int64_t peak_rss_bytes;
+    uint64_t processes;
+    bool is_incomplete; /* the time of some is not known, or counted elsewhere */
+};
+
 struct member {
     pid_t pid;
     pid_t ppid;           /* at its fork or first reading; 0: not known */
@@ -25,8 +33,12 @@ struct member {
     bool has_ended;    /* according to events; it may still exist as a zombie */
     bool was_found;    /* by a reading, before any event */
     bool was_placed;   /* since registry_begin() */
-    bool was_moved;    /* to another run or step, since that was last looked at */
     bool was_followed; /* the tracing code has seen it */
+
+    /* What it used before an exec and, if it has ended, itself, and its descendants that counted
+     * for the same node and are members no more: if it moves to a step, they belong there, too. */
+    struct ended_usage ended;
+    struct run_node *moved_from; /* the node that it has just left; cleared by the engine */
 
     /* For the kernel collector, if it is in use. */
     uint32_t tag;    /* its tag in the kernel; 0: none */
@@ -104,6 +116,9 @@ size_t registry_run_count(const struct registry *registry);
  * registration wins. Existing descendants that the registry does not know can be added with
  * registry_place(), parents first. Returns 0 or -ENOMEM. */
 int registry_add(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid);
+
+/* The same for a member that has ended: it is no other process with its pid. */
+void registry_add_ended(struct registry *registry, struct run *run, int64_t sheet_num, pid_t pid);
 
 /* Returns whether the process was registered itself, and has not inherited its run. */
 bool registry_is_registered(const struct registry *registry, pid_t pid);

@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/macros.h"
+#include "model/field.h"
+
 void kernel_account_done(struct kernel_account *account)
 {
     VEC_DONE(&account->pids);
@@ -20,15 +23,36 @@ bool kernel_account_has_exact_ends(const struct kernel_account *account)
            kernel_probe_has(account->kernel, KERNEL_PART_FINAL_CPU);
 }
 
+/* Adds the end of a covered member, and keeps its usage with the member. */
+static int add_end(const struct kernel_account *account, struct member *member,
+                   const struct process_end *end)
+{
+    struct ended_usage *ended = &member->ended;
+
+    member->is_counted = true;
+    ended->peak_rss_bytes = MAX(ended->peak_rss_bytes, end->peak_rss_bytes);
+    ended->is_incomplete |= !member->is_covered_from_birth || !int_is_known(end->cpu_ns);
+    if (int_is_known(end->cpu_ns)) {
+        uint64_t cpu_ns = (uint64_t)end->cpu_ns;
+        uint64_t user_ns = int_is_known(end->user_ns) ? MIN((uint64_t)end->user_ns, cpu_ns) : 0;
+        ended->cpu_ns += cpu_ns;
+        ended->user_ns += user_ns;
+        ended->system_ns += cpu_ns - user_ns;
+    }
+    return sampler_ended(collector_sampler(account->collector), member->node, end);
+}
+
 /* The end of a process that is not covered: its time moves to its parent, which may belong to
  * another node. sonde's own children are counted when sonde reaps them. */
-static void note_uncovered_end(const struct kernel_account *account, const struct member *member,
+static void note_uncovered_end(const struct kernel_account *account, struct member *member,
                                const struct lifecycle_event *event)
 {
     struct sampler *sampler = collector_sampler(account->collector);
     const struct member *parent = registry_find(account->registry, event->ppid);
 
     sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
+    member->ended.peak_rss_bytes = MAX(member->ended.peak_rss_bytes, event->peak_rss_bytes);
+    member->ended.is_incomplete = true;
     if (event->ppid != getpid())
         sampler_miss_end(sampler, member->node, parent ? parent->node : NULL);
 }
@@ -45,18 +69,19 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
         member->is_covered = member->is_covered_from_birth = true;
         return sampler_cover(sampler, member->node, event->pid, event->start_ticks, NULL);
     }
-    if (event->kind == LIFECYCLE_EXEC)
+    if (event->kind == LIFECYCLE_EXEC) {
         sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
+        member->ended.peak_rss_bytes = MAX(member->ended.peak_rss_bytes, event->peak_rss_bytes);
+    }
     if (event->kind == LIFECYCLE_EXIT && !member->is_covered)
         note_uncovered_end(account, member, event);
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)
         return 0;
-    member->is_counted = true;
     const struct process_end end = {.pid = event->pid,
                                     .cpu_ns = event->cpu_ns,
                                     .user_ns = event->user_ns,
                                     .peak_rss_bytes = event->peak_rss_bytes};
-    return sampler_ended(sampler, member->node, &end);
+    return add_end(account, member, &end);
 }
 
 int kernel_account_tag(struct kernel_account *account)
@@ -207,20 +232,17 @@ int kernel_account_set_parent(struct kernel_account *account, struct run *run,
 /* Adds the usage of zombies to their runs, once. */
 static int count_ended(struct kernel_account *account, const struct readings *readings)
 {
-    struct sampler *sampler = collector_sampler(account->collector);
-
     for (size_t i = 0; i < readings->count; i++) {
         const struct process_reading *reading = &readings->items[i];
         struct member *member = registry_find(account->registry, reading->pid);
 
         if (!member || !member->is_covered || member->is_counted || reading->state != 'Z')
             continue;
-        member->is_counted = true;
         const struct process_end end = {.pid = reading->pid,
                                         .cpu_ns = reading->cpu_ns,
                                         .user_ns = reading->user_ns,
                                         .peak_rss_bytes = reading->peak_rss_bytes};
-        int r = sampler_ended(sampler, member->node, &end);
+        int r = add_end(account, member, &end);
         if (r < 0)
             return r;
     }

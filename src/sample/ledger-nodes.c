@@ -49,6 +49,22 @@ void ledger_mark_incomplete(struct ledger *ledger)
         mark_incomplete(run);
 }
 
+void ledger_move_ended(struct ledger *ledger, const struct run_node *node,
+                       const struct run_node *from, const struct ended_usage *usage)
+{
+    const struct cpu_time time = {usage->cpu_ns, usage->user_ns, usage->system_ns};
+
+    for (; node && !run_node_is_within(from, node); node = node->outer) {
+        struct run_account *account = ledger_open_run(ledger, node);
+        if (!account)
+            continue;
+        account->settled = add(account->settled, time);
+        account->usage.peak_rss_bytes = MAX(account->usage.peak_rss_bytes, usage->peak_rss_bytes);
+        if (usage->is_incomplete)
+            mark_incomplete(account);
+    }
+}
+
 void ledger_miss_end(struct ledger *ledger, const struct run_node *node,
                      const struct run_node *parent)
 {

@@ -113,6 +113,10 @@ void ledger_absorb_gone(struct ledger *ledger);
  * Returns 0 or -ENOMEM. */
 int ledger_move(struct ledger *ledger, const struct run_node *node, pid_t pid, bool from_now);
 
+/* Adds what ended processes of `from` have used to `node`, which is within it. */
+void ledger_move_ended(struct ledger *ledger, const struct run_node *node,
+                       const struct run_node *from, const struct ended_usage *usage);
+
 /* Raises the peak RSS of the largest process of a node, and of the nodes around it. */
 void ledger_raise_peak(struct ledger *ledger, const struct run_node *node, int64_t peak_rss_bytes);
 

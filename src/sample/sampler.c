@@ -614,6 +614,12 @@ int sampler_move(struct sampler *sampler, const struct run_node *node, pid_t pid
     return ledger_move(sampler->ledger, node, pid, from_now);
 }
 
+void sampler_move_ended(struct sampler *sampler, const struct run_node *node,
+                        const struct run_node *from, const struct ended_usage *usage)
+{
+    ledger_move_ended(sampler->ledger, node, from, usage);
+}
+
 void sampler_end_step(struct sampler *sampler, const struct run_node *node)
 {
     ledger_end_step(sampler->ledger, node);

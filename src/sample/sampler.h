@@ -62,6 +62,8 @@ int sampler_set_outer(struct sampler *sampler, const struct run_node *node,
 int sampler_observe(struct sampler *sampler, const struct readings *readings,
                     const struct run_node *root);
 int sampler_move(struct sampler *sampler, const struct run_node *node, pid_t pid, bool from_now);
+void sampler_move_ended(struct sampler *sampler, const struct run_node *node,
+                        const struct run_node *from, const struct ended_usage *usage);
 void sampler_end_step(struct sampler *sampler, const struct run_node *node);
 void sampler_forget_step(struct sampler *sampler, const struct run_node *node);
 void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds);
