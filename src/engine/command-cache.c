@@ -7,6 +7,7 @@
 #include "config/paths.h"
 #include "model/process.h"
 #include "model/redact.h"
+#include "probe/proc-cmdline.h"
 #include "probe/process-lookup.h"
 
 /* Reads of /proc between two boxes; the limit bounds the cost of a storm of processes. */
@@ -126,10 +127,16 @@ void command_cache_name_exec(struct command_cache *cache, struct tick_box *box,
                              const char *reported, struct process_event *exec)
 {
     bool is_expected = cache->expected_pid == exec->pid;
+    bool is_read = !reported && cache->reads++ < READS_MAX;
     char command[COMMAND_MAX_BYTES + 1] = "";
+    struct proc_stat stat;
 
-    if (!reported && cache->reads++ < READS_MAX)
+    if (is_read)
         process_lookup_command(PROC_ROOT, (pid_t)exec->pid, command, sizeof(command));
+    /* A process that has released its memory, and was not reaped yet, has only its short name. */
+    if (is_read && !command[0] && !is_expected &&
+        process_lookup_stat(PROC_ROOT, (pid_t)exec->pid, &stat) == 0)
+        proc_cmdline_from_name(stat.name, command, sizeof(command));
     if (reported || command[0])
         exec->command = arena_strdup(&box->arena, reported ? reported : command);
     else if (is_expected)

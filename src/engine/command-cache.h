@@ -31,8 +31,9 @@ void command_cache_drop_expected(struct command_cache *cache);
 void command_cache_redact(struct command_cache *cache, const struct text_list *words);
 
 /* Sets the command of an exec event: to `reported`; if that is NULL, to the command line in /proc,
- * which is read up to READS_MAX times between two boxes; if the process is gone and the exec was
- * expected, to the command of the last snapshot, or to the name of its program as `[program]`. */
+ * or the name of a zombie in brackets, which are read up to READS_MAX times between two boxes; if
+ * the process is gone and the exec was expected, to the command of the last snapshot, or to the
+ * name of its program as `[program]`. */
 void command_cache_name_exec(struct command_cache *cache, struct tick_box *box,
                              const char *reported, struct process_event *exec);
 

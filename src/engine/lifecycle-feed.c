@@ -16,10 +16,16 @@
  * The queue of an ordinary user holds some 550 events unless the machine's limit was raised: 5 ms.
  */
 #define EVENTS_PER_MSEC 100
-#define BATCH_MAX_MSEC  20
+#define BATCH_MAX_MSEC  5
 /* The same for the BPF ring, which holds the events of 4,000 processes. A fork belongs to its run
  * even if it is read late. */
 #define KERNEL_BATCH_MSEC 50
+
+/* How often events of the connector are read at once: one more time for each QUICK_EVERY_NS without
+ * an event. A compiler makes six wake-ups in 10 ms. A storm leaves no such pauses, so it is read in
+ * batches after the first QUICK_MAX wake-ups, which take 2 ms of CPU time. */
+#define QUICK_MAX      100
+#define QUICK_EVERY_NS (2 * NS_PER_MSEC)
 
 /* How long the connector is still read after the switch to the BPF programs. Forks and exits that
  * were in progress are usually complete after FORMER_NS. A process that does not get the CPU, or
@@ -57,6 +63,8 @@ struct lifecycle_feed {
     struct fd_watch *watch;
     uv_timer_t batch_timer;
     uint64_t batch_msec;
+    unsigned quick_left;      /* how many more times events are read at once */
+    uint64_t drained_ns;      /* monotonic: when events were read last */
     struct connector *former; /* for ends that the BPF programs missed; or NULL */
     uint64_t kernel_since_ns; /* the connector reported everything before; 0: never */
     uint64_t both_until_ns;   /* it may have reported events before this */
@@ -140,10 +148,14 @@ static void on_exec(struct lifecycle_feed *feed, const struct lifecycle_event *e
     struct member *member = registry_find(feed->options.registry, event->pid);
 
     account_for(feed, member, event);
-    if (event->mono_ns < feed->kernel_since_ns)
+    /* The connector reports an exec after the BPF programs do: if the process loses the CPU in
+     * between, after the switch, when it is not read any more for execs. */
+    if (member ? event->mono_ns < member->exec_ns : event->mono_ns < feed->kernel_since_ns)
         return; /* the connector reported it */
     if (member && feed->source.kernel)
         member->tag = event->tag; /* that of another thread, if that called exec */
+    else if (member)
+        member->exec_ns = event->mono_ns;
     if (member)
         report_member(feed, member, event);
     else
@@ -373,7 +385,8 @@ static void drain_source(struct lifecycle_feed *feed)
 {
     const struct lifecycle_source *source = &feed->source;
 
-    feed->mono_to_real_ns = clock_real_ns() - clock_mono_ns();
+    feed->drained_ns = clock_mono_ns();
+    feed->mono_to_real_ns = clock_real_ns() - feed->drained_ns;
     release_kills(feed, feed->options.others_ns);
     int r = source->kernel ? kernel_probe_drain(source->kernel, on_event, feed)
                            : connector_drain(source->connector, on_event, feed);
@@ -422,10 +435,25 @@ void lifecycle_feed_drain(struct lifecycle_feed *feed)
         schedule_drain(feed);
 }
 
+/* Whether the events should be read at once. */
+static bool take_quick(struct lifecycle_feed *feed)
+{
+    uint64_t pauses = (clock_mono_ns() - feed->drained_ns) / QUICK_EVERY_NS;
+
+    if (feed->source.kernel)
+        return false;
+    feed->quick_left = (unsigned)MIN(feed->quick_left + pauses, (uint64_t)QUICK_MAX);
+    return feed->quick_left && feed->quick_left--;
+}
+
 static void on_readable(void *context, int fd _unused_)
 {
     struct lifecycle_feed *feed = context;
 
+    if (take_quick(feed)) {
+        drain_source(feed);
+        return;
+    }
     fd_watch_pause(feed->watch);
     schedule_drain(feed);
 }
@@ -462,6 +490,7 @@ int lifecycle_feed_start(uv_loop_t *loop, const struct lifecycle_source *source,
         feed->options.others_ns = OTHERS_NS;
     feed->own_pid = getpid();
     feed->loop = loop;
+    feed->quick_left = QUICK_MAX;
     int r = watch_source(feed, source);
     if (r < 0) {
         free(feed);

@@ -1,8 +1,10 @@
 /* Feeds lifecycle events into the registry and to the engine, from the connector or from sonde's
  * BPF programs, which report more.
  *
- * Batched: after the first event of a batch the feed sleeps a little before it drains, because a
- * wake-up for each event would cost the observed processes a quarter of their time. */
+ * Rare events of the connector are read at once, because they lack the name of a program, which
+ * must be read while the process exists. Frequent ones are read in batches: after the first event
+ * of a batch the feed sleeps a little before it drains, because a wake-up for each event would cost
+ * the observed processes a quarter of their time. Events of the BPF programs are always batched. */
 #pragma once
 
 #include <stdbool.h>

@@ -34,6 +34,7 @@ struct member {
     bool was_found;    /* by a reading, before any event */
     bool was_placed;   /* since registry_begin() */
     bool was_followed; /* the tracing code has seen it */
+    uint64_t exec_ns;  /* monotonic: its last exec according to the connector; 0: none */
 
     /* What it used before an exec and, if it has ended, itself, and its descendants that counted
      * for the same node and are members no more: if it moves to a step, they belong there, too. */

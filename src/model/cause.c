@@ -1,5 +1,6 @@
 #include "model/cause.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/human.h"
@@ -135,23 +136,48 @@ bool cause_is_of_chain(const char *cause, const struct process_event_list *chain
            (!cause[length] || strncmp(cause + length, ON_THE_WAY, strlen(ON_THE_WAY)) == 0);
 }
 
-void cause_append_sender_hint(const char *cause, const struct process_event_list *chain,
-                              const char *collector, struct text *out)
+/* Returns whether the cause names a signal whose sender is unknown, unless processes or the kernel
+ * raise such a signal themselves. The first link of a chain is the process that failed first. */
+static bool misses_sender(const char *cause, const struct process_event_list *chain)
 {
     const struct process_event *first = chain->items;
     struct human name;
 
-    /* The first link of a chain is the process that failed first. */
-    if (!chain->count || first->event_type != EVENT_KILL || int_is_known(first->sender_pid) ||
-        first->details || !signal_has_sender(first->signal_num) ||
-        !strstr(cause, human_signal(&name, (int)first->signal_num)))
-        return;
-    if (chain->count == 1)
+    return first->event_type == EVENT_KILL && !int_is_known(first->sender_pid) && !first->details &&
+           signal_has_sender(first->signal_num) &&
+           strstr(cause, human_signal(&name, (int)first->signal_num));
+}
+
+/* Returns the first link that the cause shows by its pid only; NULL: none. */
+static const struct process_event *find_unnamed(const char *cause,
+                                                const struct process_event_list *chain)
+{
+    char shown[32];
+
+    for (size_t i = 0; chain->count > 1 && i < chain->count; i++) {
+        snprintf(shown, sizeof(shown), "pid %lld ", (long long)chain->items[i].pid);
+        if (!chain->items[i].command && strstr(cause, shown))
+            return &chain->items[i];
+    }
+    return NULL;
+}
+
+void cause_append_hint(const char *cause, const struct process_event_list *chain,
+                       const char *collector, struct text *out)
+{
+    const struct process_event *unnamed = find_unnamed(cause, chain);
+    bool has_no_sender = chain->count && misses_sender(cause, chain);
+    struct human name;
+
+    if (unnamed)
+        text_printf(out, "; pid %lld ended before its name was read", (long long)unnamed->pid);
+    if (has_no_sender && chain->count == 1)
         text_append_string(out, ", sender unknown");
-    else
-        text_printf(out, "; sender of %s unknown", name.text);
+    else if (has_no_sender)
+        text_printf(out, "; sender of %s unknown",
+                    human_signal(&name, (int)chain->items[0].signal_num));
     /* A run does not record whether a daemon observed it, nor why there was no kernel collector, so
-     * the text names every way to have one. */
-    if (!collector || strcmp(collector, "bpf") != 0)
+     * the text names every way to have one. A name may be missing before it is loaded. */
+    if (unnamed || (has_no_sender && (!collector || strcmp(collector, "bpf") != 0)))
         text_append_string(out, " (needs root or a daemon; for short runs of root, use --exact)");
 }

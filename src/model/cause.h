@@ -29,8 +29,9 @@ void cause_format(const struct process_event_list *chain,
  * scheduler. */
 bool cause_is_of_chain(const char *cause, const struct process_event_list *chain);
 
-/* Appends ", sender unknown" and what is needed to know it, if the cause names a signal whose
- * sender is unknown, unless processes or the kernel raise such a signal themselves. `collector` is
- * that of the run. The hint is not part of the stored cause. */
-void cause_append_sender_hint(const char *cause, const struct process_event_list *chain,
-                              const char *collector, struct text *out);
+/* Appends what the cause lacks, and what is needed to have it: "; pid 815 ended before its name was
+ * read" for the first process of the chain without a name, and ", sender unknown" for a signal
+ * whose sender is unknown, unless processes or the kernel raise such a signal themselves.
+ * `collector` is that of the run. The hint is not part of the stored cause. */
+void cause_append_hint(const char *cause, const struct process_event_list *chain,
+                       const char *collector, struct text *out);

@@ -33,7 +33,7 @@ static void append_cause(const struct job *job, struct text *out)
     } else if (job->cause) {
         text_append_string(out, ", ");
         style_visible(job->cause, out);
-        cause_append_sender_hint(job->cause, &job->chain, job->profile.collector, out);
+        cause_append_hint(job->cause, &job->chain, job->profile.collector, out);
     } else if (int_is_known(job->signal_num)) {
         text_printf(out, ", killed by %s", figure_signal(&name, job->signal_num));
     } else if (int_is_known(job->exit_code) && job->exit_code != 0) {

@@ -23,7 +23,7 @@ static void format_outcome(const struct run_summary *summary, struct text *out)
     if (summary->cause) {
         text_append_string(out, ", ");
         style_visible(summary->cause, out);
-        cause_append_sender_hint(summary->cause, &summary->chain, summary->profile.collector, out);
+        cause_append_hint(summary->cause, &summary->chain, summary->profile.collector, out);
     }
     text_append_char(out, '\n');
 }

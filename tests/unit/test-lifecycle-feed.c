@@ -1,5 +1,6 @@
 /* The feed of events with the real kernel: ends that only the connector reports, after the kernel's
- * own programs have taken over from it; and OOM kills of processes that belong to no run yet. */
+ * own programs have taken over from it; when execs are read; and OOM kills of processes that belong
+ * to no run yet. */
 #include "unit.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@
 /* The pids of the ends that were reported, in their order. */
 static pid_t ends[8];
 static size_t end_count;
+static size_t exec_count;
 /* The process that the kernel kills for its memory, and how often that was reported: for a member,
  * and for another process. */
 static pid_t victim;
@@ -44,6 +46,7 @@ static void on_member(void *context _unused_, struct member *member,
         assert_int_equal(end_count, 0); /* the OOM kill is reported before the exit */
         member_kills++;
     }
+    exec_count += event->kind == LIFECYCLE_EXEC;
     if (event->kind != LIFECYCLE_EXIT)
         return;
     assert_true(end_count < ARRAY_SIZE(ends));
@@ -76,7 +79,7 @@ static int set_up_with(struct lifecycle_feed_options feed_options)
     struct lifecycle_source source = {0};
 
     world = (struct world){0};
-    end_count = member_kills = other_kills = 0;
+    end_count = exec_count = member_kills = other_kills = 0;
     victim = 0;
     assert_int_equal(uv_loop_init(&world.loop), 0);
     assert_int_equal(registry_new(&world.registry), 0);
@@ -208,6 +211,48 @@ static void test_ends_from_two_sources(void **state _unused_)
     assert_int_equal(end_count, 2);
     close(born[0]);
     close(born[1]);
+}
+
+/* ---- execs ---- */
+
+/* A member that executes a program when the gate opens. */
+static pid_t fork_program(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        await_gate();
+        execl("/bin/sh", "sh", "-c", "exit 3", NULL);
+        _exit(1);
+    }
+    assert_int_equal(registry_add(world.registry, world.run, INT_UNKNOWN, pid), 0);
+    lifecycle_feed_drain(world.feed);
+    assert_int_equal(exec_count, 0);
+    return pid;
+}
+
+/* The name of the program must be read while the process exists: not after a delay. */
+static void test_rare_exec_is_read_at_once(void **state _unused_)
+{
+    pid_t pid = fork_program();
+
+    close(world.gate[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    uv_run(&world.loop, UV_RUN_NOWAIT); /* one pass */
+    assert_int_equal(exec_count, 1);
+}
+
+static void test_exec_from_two_sources(void **state _unused_)
+{
+    pid_t pid = fork_program();
+
+    assert_int_equal(kernel_probe_tag(probe, pid, world.run->node.tag), 0);
+    close(world.gate[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(lifecycle_feed_use_kernel(world.feed, probe), 0);
+    assert_int_equal(exec_count, 1); /* the connector's; that of the kernel's programs is queued */
+    await_ends(1);
+    nap();
+    assert_int_equal(exec_count, 1);
 }
 
 /* ---- OOM kills ---- */
@@ -411,6 +456,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_end_that_takes_long, set_up_impatient, tear_down),
         cmocka_unit_test_setup_teardown(test_ends_from_two_sources, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rare_exec_is_read_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_exec_from_two_sources, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wakes_after_a_drain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_kill_before_the_run_is_known, set_up_remembering,
                                         tear_down),

@@ -176,6 +176,30 @@ static void test_unknown_sender(void **state _unused_)
     assert_null(strstr(format(&report, &plain, &out), "sender"));
 }
 
+/* The reason is printed once for a chain. */
+static void test_unknown_name(void **state _unused_)
+{
+    static const char hint[] = "→ make exited 2; pid 12 ended before its name was read"
+                               " (needs root or a daemon; for short runs of root, use --exact)\n";
+    struct job_report report = make_report(OUTCOME_FAILURE);
+    struct process_event chain[] = {
+        make_event(EVENT_EXIT, 3, 12, NULL),
+        make_event(EVENT_EXIT, 3.2, 11, NULL),
+        make_event(EVENT_EXIT, 3.5, 10, "make"),
+    };
+    _cleanup_text_ struct text out = {0};
+
+    report.job.chain = (struct process_event_list){chain, ARRAY_SIZE(chain)};
+    report.job.profile.collector = "bpf";
+    report.job.cause = "exit status 2: pid 12 exited 1 → pid 11 exited 1 → make exited 2";
+    assert_non_null(strstr(format(&report, &plain, &out), hint));
+    report.job.cause = "exit status 2: given by a scheduler";
+    assert_null(strstr(format(&report, &plain, &out), "name"));
+    chain[0].command = chain[1].command = "cc1";
+    report.job.cause = "exit status 2: cc1 (12) exited 1 → cc1 exited 1 → make exited 2";
+    assert_null(strstr(format(&report, &plain, &out), "name"));
+}
+
 /* ---- failures ---- */
 
 static void test_chain_and_last_memory(void **state _unused_)
@@ -507,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_cause),
         cmocka_unit_test(test_io_without_small_parts),
         cmocka_unit_test(test_unknown_sender),
+        cmocka_unit_test(test_unknown_name),
         cmocka_unit_test(test_chain_and_last_memory),
         cmocka_unit_test(test_storms),
         cmocka_unit_test(test_running),

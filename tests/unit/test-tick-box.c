@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/macros.h"
 #include "engine/command-cache.h"
@@ -344,6 +346,26 @@ static void test_expected_exec_is_named(void **state _unused_)
     command_cache_done(&cache);
 }
 
+/* A program that fails at once may have ended when its exec is read. */
+static void test_exec_of_a_zombie_is_named(void **state _unused_)
+{
+    struct command_cache cache = {0};
+    struct tick_box *box = tick_box_new();
+    siginfo_t end;
+
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", "exit 1", NULL);
+        _exit(1);
+    }
+    assert_int_equal(waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT), 0);
+    assert_string_equal(name_exec(&cache, box, pid, NULL), "[sh]");
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_null(name_exec(&cache, box, pid, NULL));
+    tick_box_free(box);
+    command_cache_done(&cache);
+}
+
 static void test_expected_exec_that_was_lost(void **state _unused_)
 {
     struct command_cache cache = {0};
@@ -406,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_processes_are_named),
         cmocka_unit_test(test_processes_are_named_without_a_snapshot),
         cmocka_unit_test(test_expected_exec_is_named),
+        cmocka_unit_test(test_exec_of_a_zombie_is_named),
         cmocka_unit_test(test_expected_exec_that_was_lost),
         cmocka_unit_test(test_copy_owns_everything),
     };
