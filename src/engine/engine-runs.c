@@ -1,5 +1,6 @@
 /* Runs: registers their processes, and records the events of runs and steps. */
 #include <errno.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -182,13 +183,36 @@ static void add_reaped_end(struct engine *engine, struct run *run, pid_t pid, in
     end->peak_rss_mb = (double)usage->ru_maxrss * 1024 / BYTES_PER_MB;
 }
 
+static bool is_report_missing(const struct engine *engine, pid_t pid)
+{
+    const struct member *member = registry_find(engine->options.registry, pid);
+
+    return member && member->is_covered && !member->is_counted;
+}
+
+/* Waits for the exit of a process that sonde has reaped. If the process is covered, its event may
+ * be in the ring behind one of a process that lost the CPU while it wrote that. */
+static void await_reaped(struct engine *engine, pid_t pid)
+{
+    const struct timespec pause = {.tv_nsec = NS_PER_MSEC};
+    uint64_t until_ns = clock_mono_ns() + SETTLE_REAPED_NS;
+
+    lifecycle_feed_settle(engine->feed, pid, SETTLE_REAPED_NS);
+    while (is_report_missing(engine, pid) && !lifecycle_feed_has_lost(engine->feed) &&
+           clock_mono_ns() < until_ns) {
+        nanosleep(&pause, NULL);
+        engine_drain(engine);
+        lifecycle_feed_settle(engine->feed, pid, SETTLE_REAPED_NS);
+    }
+}
+
 void engine_reaped(struct engine *engine, pid_t pid, int wait_status, const struct rusage *usage)
 {
     struct registry *registry = engine->options.registry;
 
     engine_drain(engine); /* the event of its fork may still be queued */
     if (engine->feed)
-        lifecycle_feed_settle(engine->feed, pid, SETTLE_REAPED_NS);
+        await_reaped(engine, pid);
     struct run *run = registry_run_of_reaped(registry, getpid(), pid);
     const struct member *member = registry_find(registry, pid);
     const struct run_node *node = member ? member->node : run ? &run->node : NULL;

@@ -88,6 +88,7 @@ static int collect(struct engine *engine, struct snapshot **ret, struct moment *
         request.pid_count = engine->pids.count;
     }
     engine_cover_members(engine);
+    kernel_account_await_ends(&engine->kernel);
     rule_runs_begin(&engine->rules);
     engine->is_reading = true;
     int r = collector_take(engine->collector, &request, ret, ret_moment);

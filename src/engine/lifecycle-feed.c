@@ -311,13 +311,15 @@ static void on_event(void *context, const struct lifecycle_event *event)
 }
 
 /* Whether only the connector may report the end of some member: one that had ended when it was
- * covered, or one that is gone without a reported end. */
+ * covered, or one that is gone and was not covered. The BPF programs report all others. */
 static bool awaits_former(const struct lifecycle_feed *feed)
 {
     const struct member *member = NULL;
 
     while ((member = registry_next(feed->options.registry, member)))
-        if (!member->has_ended && (member->is_counted || process_lookup_is_gone(member->pid)))
+        if (!member->has_ended &&
+            (member->is_counted || (!member->is_covered && process_lookup_is_gone(member->pid) &&
+                                    !kernel_probe_awaits_end(feed->source.kernel, member->pid))))
             return true;
     return false;
 }

@@ -188,6 +188,16 @@ static int cover_calm(struct kernel_account *account, const struct readings *rea
     return 0;
 }
 
+void kernel_account_await_ends(struct kernel_account *account)
+{
+    const struct member *member = NULL;
+
+    while (account->kernel && (member = registry_next(account->registry, member)))
+        if (member->is_covered && !member->is_counted &&
+            kernel_probe_awaits_end(account->kernel, member->pid))
+            sampler_await_end(collector_sampler(account->collector), member->pid);
+}
+
 /* ---- parents that are registered late ---- */
 
 /* Clears `awaits_parent_cover` of runs if all processes of the runs that they were started in are

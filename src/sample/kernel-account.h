@@ -54,6 +54,9 @@ int kernel_account_tag(struct kernel_account *account);
 /* The next reading is not compared with the previous one. */
 void kernel_account_begin(struct kernel_account *account);
 
+/* Call it before a snapshot: the processes whose exit is being reported do not count as lost. */
+void kernel_account_await_ends(struct kernel_account *account);
+
 /* Adds a reading of all members that are not covered. Covers those whose runs were calm since the
  * previous reading, and adds the usage of those of them that have ended. Returns 1 if none is left,
  * 0 if some are (the events must be drained before the next reading), or -ENOMEM. */

@@ -17,7 +17,8 @@
 #define FINAL_ROUNDING_NS NS_PER_MSEC
 
 /* A covered process may be missing from a reading shortly before its exit is reported. If it is
- * missing at this many ticks in a row, the report counts as lost. */
+ * missing at this many ticks in a row, and no part of its exit was reported, the report counts as
+ * lost. */
 #define UNSEEN_MAX 3
 
 static bool is_more_than_rounding(struct cpu_time time)
@@ -417,6 +418,14 @@ int ledger_ended(struct ledger *ledger, const struct run_node *node, const struc
     add_settled(ledger, account, ledger_account_total(account), int_is_known(end->cpu_ns));
     close_account(ledger, account);
     return 0;
+}
+
+void ledger_await_end(struct ledger *ledger, pid_t pid)
+{
+    struct account *account = find_account(ledger, pid);
+
+    if (account)
+        account->unseen = 0;
 }
 
 /* Settles covered processes that have been gone for too long: their exit reports were lost. Closes

@@ -129,6 +129,10 @@ void ledger_miss_end(struct ledger *ledger, const struct run_node *node,
  * unknown. */
 void ledger_mark_incomplete(struct ledger *ledger);
 
+/* The exit of a covered member is being reported: it does not count as lost at this tick, although
+ * the process may be gone. */
+void ledger_await_end(struct ledger *ledger, pid_t pid);
+
 /* The exit of a covered member. */
 struct process_end {
     pid_t pid;

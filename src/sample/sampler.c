@@ -556,6 +556,11 @@ void sampler_absorb_gone(struct sampler *sampler)
     ledger_absorb_gone(sampler->ledger);
 }
 
+void sampler_await_end(struct sampler *sampler, pid_t pid)
+{
+    ledger_await_end(sampler->ledger, pid);
+}
+
 void sampler_mark_incomplete(struct sampler *sampler)
 {
     ledger_mark_incomplete(sampler->ledger);

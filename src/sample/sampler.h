@@ -47,6 +47,7 @@ int sampler_cover(struct sampler *sampler, const struct run_node *node, pid_t pi
 int sampler_ended(struct sampler *sampler, const struct run_node *node,
                   const struct process_end *end);
 void sampler_absorb_gone(struct sampler *sampler);
+void sampler_await_end(struct sampler *sampler, pid_t pid);
 void sampler_mark_incomplete(struct sampler *sampler);
 void sampler_miss_end(struct sampler *sampler, const struct run_node *node,
                       const struct run_node *parent);

@@ -686,6 +686,25 @@ static void test_lost_exit_report(void **state _unused_)
     assert_true(ledger_find(ledger, &run.node)->cpu_is_incomplete);
 }
 
+/* An ending process that does not get the CPU: its parent has reaped it long before its exit is
+ * complete. */
+static void test_late_exit_report_is_not_lost(void **state _unused_)
+{
+    born(20);
+    born(21);
+    TICK({20, SELF, 1, 0}, {21, 20, 8, 0});
+    for (int i = 0; i < 10; i++) {
+        ledger_await_end(ledger, 21);
+        TICK({20, SELF, 1, 9});
+        assert_int_equal(cpu_ms(), 9);
+    }
+    end_of(21, 9);
+    TICK({20, SELF, 1, 9});
+    assert_int_equal(cpu_ms(), 10);
+    assert_false(is_incomplete());
+    ledger_await_end(ledger, 21); /* unknown by now */
+}
+
 /* It was read before its fork event: one process, one account. */
 static void test_late_fork_event_keeps_account(void **state _unused_)
 {
@@ -1085,6 +1104,7 @@ int main(void)
         T(test_discarded_children_stay_unknown),
         T(test_reported_exit_without_cpu_time),
         T(test_lost_exit_report),
+        T(test_late_exit_report_is_not_lost),
         T(test_late_fork_event_keeps_account),
         T(test_reaped_without_exit_report),
         T(test_lost_events_leave_nothing_exact),

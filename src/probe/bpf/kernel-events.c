@@ -318,6 +318,11 @@ bool kernel_probe_sleeps(const struct kernel_probe *probe)
     return __atomic_load_n(&probe->object->bss->reader_sleeps, __ATOMIC_SEQ_CST);
 }
 
+bool kernel_probe_awaits_end(const struct kernel_probe *probe, pid_t pid)
+{
+    return endings_has(&probe->events.endings, pid);
+}
+
 void kernel_probe_settle(struct kernel_probe *probe, pid_t pid, uint64_t patience_ns,
                          lifecycle_fn on_event, void *context)
 {

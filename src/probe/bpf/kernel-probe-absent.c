@@ -74,6 +74,11 @@ bool kernel_probe_sleeps(const struct kernel_probe *probe _unused_)
     return false;
 }
 
+bool kernel_probe_awaits_end(const struct kernel_probe *probe _unused_, pid_t pid _unused_)
+{
+    return false;
+}
+
 void kernel_probe_settle(struct kernel_probe *probe _unused_, pid_t pid _unused_,
                          uint64_t patience_ns _unused_, lifecycle_fn on_event _unused_,
                          void *context _unused_)

@@ -81,6 +81,9 @@ bool kernel_probe_sleep(struct kernel_probe *probe);
 /* Returns whether the next such event will make the descriptor readable. False after an event has
  * done so, even if a drain has emptied the ring since. */
 bool kernel_probe_sleeps(const struct kernel_probe *probe);
+/* Returns whether the first part of the exit of the process was reported, and its rest was not. An
+ * ending process that does not get the CPU can take long: its parent may have reaped it before. */
+bool kernel_probe_awaits_end(const struct kernel_probe *probe, pid_t pid);
 /* For a process that is known to have ended: if its exit is still pending, waits at most
  * `patience_ns` for the rest of it, then reports it and the pending exits of its descendants;
  * values that are still unknown stay unknown. */
