@@ -47,7 +47,7 @@ static void fill_profile(struct job *job, struct tally *calls, size_t call_count
         .kill_count = 0,
         .oom_count = 0,
         .zombie_count = 0,
-        .left_running = 0,
+        .left_running_count = 0,
         .num_samples = lrand48() % 1000,
         .gap_seconds = 0,
         .collector = "bpf",
