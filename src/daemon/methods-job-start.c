@@ -174,6 +174,7 @@ static int register_process(struct daemon *daemon, struct connection *connection
     resource_context_write(daemon, peer->uid, process.pid, process.pid != 0, &context);
     return run_lifecycle_step(daemon, run,
                               &(struct run_lifecycle_step){.sheet_num = sheet_num,
+                                                           .at = rpc_real(request, "started_at", 0),
                                                            .process = process,
                                                            .exit_code = INT_UNKNOWN,
                                                            .outcome = OUTCOME_RUNNING,

@@ -113,6 +113,7 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
     struct run_lifecycle_step step = {.sheet_num = sheet_num,
                                       .process.pid = active ? active->pid : 0,
                                       .exit_code = job->exit_code,
+                                      .at = job->ended_at,
                                       .outcome = job->outcome,
                                       .context_json = &context};
     struct sheet sheet;

@@ -24,7 +24,7 @@ static void end_sheet(struct daemon *daemon, struct run *run, struct sheet *shee
 }
 
 static void store_sheet(struct daemon *daemon, struct run *run, int64_t sheet_num, const char *name,
-                        int outcome, bool is_reported)
+                        int outcome, double at, bool is_reported)
 {
     struct sheet sheet;
 
@@ -35,10 +35,10 @@ static void store_sheet(struct daemon *daemon, struct run *run, int64_t sheet_nu
     sheet.outcome = outcome;
     if (outcome != OUTCOME_RUNNING) {
         if (outcome != OUTCOME_NONE) /* else with its run */
-            sheet.ended_at = ns_to_sec(clock_real_ns());
+            sheet.ended_at = at;
         end_sheet(daemon, run, &sheet);
     } else if (!is_reported) {
-        sheet.started_at = ns_to_sec(clock_real_ns());
+        sheet.started_at = at;
     }
     if (daemon->writer) /* without memory, the step ends with its run */
         store_writer_sheet(daemon->writer, &sheet);
@@ -51,7 +51,7 @@ void lifecycle_end_sheets(struct daemon *daemon, struct run *run)
         size_t i = 0;
         while (!run->sheets.items[i]->is_active)
             i++;
-        store_sheet(daemon, run, run->sheets.items[i]->sheet_num, NULL, OUTCOME_NONE, true);
+        store_sheet(daemon, run, run->sheets.items[i]->sheet_num, NULL, OUTCOME_NONE, 0, true);
     }
 }
 
@@ -109,6 +109,7 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
 {
     bool is_begin = step->outcome == OUTCOME_RUNNING;
     bool was_active = run_find_sheet(run, step->sheet_num);
+    double at = step->at > 0 ? step->at : ns_to_sec(clock_real_ns());
     char details[64];
 
     if (is_begin) {
@@ -120,13 +121,13 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
         if (r < 0)
             return r;
     }
-    store_sheet(daemon, run, step->sheet_num, step->name, step->outcome, was_active);
+    store_sheet(daemon, run, step->sheet_num, step->name, step->outcome, at, was_active);
     if (is_begin && was_active) /* reported again, with its process or its name */
         return 0;
     snprintf(details, sizeof(details), STEP_DETAILS_FORMAT, (long long)step->sheet_num,
              event_name_word(step_event(step->outcome)));
     engine_report_step(daemon->engine, run, step->sheet_num, is_begin ? EVENT_SPAWN : EVENT_EXIT,
-                       step->process.pid, step->exit_code, details);
+                       step->process.pid, step->exit_code, details, at);
     note_progress(run, step);
     publish_step(daemon, run, step);
     return 0;

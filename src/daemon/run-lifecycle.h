@@ -112,6 +112,7 @@ struct run_lifecycle_step {
     const char *name;
     struct process_id process; /* the process that it begins or ended with */
     int64_t exit_code;
+    double at;                /* wall clock of the start or end; 0: now */
     int outcome;              /* OUTCOME_RUNNING: the step begins */
     enum event_replay replay; /* of the events of its process */
     const struct text *context_json;

@@ -135,12 +135,12 @@ int engine_set_parent(struct engine *engine, struct run *run, struct run_node *p
 }
 
 void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,
-                        enum event_type type, pid_t pid, int64_t exit_code, const char *details)
+                        enum event_type type, pid_t pid, int64_t exit_code, const char *details,
+                        double timestamp)
 {
     const struct event_owner owner = run_owner(run, sheet_num);
 
-    tick_builder_add_step(&engine->builder, owner, type, pid, exit_code, details,
-                          ns_to_sec(clock_real_ns()));
+    tick_builder_add_step(&engine->builder, owner, type, pid, exit_code, details, timestamp);
     engine_plan_flush(engine);
 }
 

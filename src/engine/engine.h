@@ -158,7 +158,8 @@ bool engine_covers(const struct engine *engine, const struct run *run);
 int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, struct sheet *ret);
 /* Reports the start or end of a step as a spawn or exit of `pid` (0: none). */
 void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,
-                        enum event_type type, pid_t pid, int64_t exit_code, const char *details);
+                        enum event_type type, pid_t pid, int64_t exit_code, const char *details,
+                        double timestamp);
 /* Drops all state of the run and removes it from the registry. */
 void engine_end_run(struct engine *engine, struct run *run);
 

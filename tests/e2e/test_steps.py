@@ -60,6 +60,21 @@ class Steps(daemon.TestCase):
     def test_procfs(self):
         self.check_all(self.daemon("profiler:\n  collector: procfs\n"), None)
 
+    def test_run_that_is_a_step(self):
+        """`sonde run --step` beside a daemon: the step has the times and figures of the run."""
+        self.daemon()
+        # Longer than a daemon on a busy machine takes to accept the run.
+        run = self.run_sonde("run", "-q", "--job", "x", "--step", "4", "--", "sh", "-c", "sleep 0.3; (:)")
+        self.assertEqual(run.status, 0)
+        job, = self.await_rows("SELECT * FROM jobs WHERE outcome = 'success'")
+        step, = self.rows("SELECT * FROM sheets")
+        for name in ("started_at", "ended_at", "outcome", "cpu_seconds", "peak_rss_mb", "processes",
+                     "exactness_cpu_seconds", "exactness_peak_rss_mb", "exactness_processes"):
+            self.assertEqual(step[name], job[name], name)
+        events = self.rows("SELECT * FROM process_events WHERE details LIKE 'Sheet 4 %' ORDER BY timestamp")
+        self.assertEqual([round(event["timestamp"], 3) for event in events],
+                         [round(step["started_at"], 3), round(step["ended_at"], 3)])
+
     def test_figures_stay_after_the_end(self):
         """A step leaves a process behind; its later use counts for the job only. If the step starts again,
         its figures grow."""
