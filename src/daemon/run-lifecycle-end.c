@@ -5,10 +5,12 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "config/paths.h"
 #include "daemon/daemon-state.h"
 #include "daemon/resource-context.h"
 #include "daemon/run-lifecycle-parts.h"
 #include "model/cause.h"
+#include "probe/host.h"
 
 /* Whether all processes of the run had ended and were accounted for at the last snapshot, and none
  * has started since. */
@@ -27,6 +29,15 @@ static void add_cpu(const struct daemon *daemon, const struct run *run,
                     !usage->cpu_is_rounded;
 
     cpu_time_fill_profile(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
+}
+
+static void add_io(const struct daemon *daemon, const struct run *run,
+                   const struct run_usage *usage, struct job_profile *profile)
+{
+    bool is_exact = is_accounted(daemon, run) && !usage->processes && run_usage_has_io(usage);
+
+    if (host_counts_io(PROC_ROOT))
+        cpu_time_fill_io(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
 }
 
 /* All processes together have at least as much memory as the largest had. */
@@ -57,6 +68,8 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
         return;
     if (!real_is_known(profile->cpu_seconds))
         add_cpu(daemon, run, usage, profile);
+    if (!int_is_known(profile->read_bytes) && !int_is_known(profile->write_bytes))
+        add_io(daemon, run, usage, profile);
     if (!real_is_known(profile->peak_rss_mb)) {
         profile->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
         profile->exactness.peak_rss_mb = LOWER_BOUND;

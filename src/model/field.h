@@ -110,7 +110,7 @@ struct field {
     const char *label; /* of a run: name of the figure in reports; NULL: not shown there */
     bool is_live;      /* of a run or a step: the store updates it while the run goes on */
     bool is_reported;  /* of a run: its parent may report the figure with job.finish */
-    bool is_low;       /* of a run: always a lower bound */
+    bool is_low;       /* of a run: a lower bound if its exactness is unknown */
     /* Of a run: the exactness that applies; NULL: the one of the same name, if there is one. */
     const char *exactness;
     /* Of a run: smaller differences from earlier runs are never unusual; 0: not compared. */

@@ -410,10 +410,10 @@ int job_profile_exactness(const struct job_profile *profile, const struct field 
     const char *name = figure->exactness ? figure->exactness : figure->name;
     const struct field *exactness = record_find(&run_exactness_record, name);
 
-    if (figure->is_low)
-        return LOWER_BOUND;
-    return exactness ? *(const int *)((const char *)&profile->exactness + exactness->offset)
-                     : -ENOENT;
+    if (!exactness)
+        return -ENOENT;
+    int stated = *(const int *)((const char *)&profile->exactness + exactness->offset);
+    return !stated && figure->is_low ? LOWER_BOUND : stated;
 }
 
 bool job_is_named(const char *wanted, const char *job_id, const char *run_id)

@@ -47,11 +47,10 @@ FIGURE(INT, zombie_count, UNMARKED, A_COUNT, LIVE, .label = "zombies",
                   "samples")
 FIGURE(INT, left_running_count, UNMARKED, A_COUNT, REPORTED, .alias = "left_running",
        .meaning = "number of processes that outlived the command")
-/* I/O after the last sample of a process is not counted. */
-FIGURE(INT, read_bytes, UNMARKED, .unit = UNIT_BYTES, LIVE, .label = "read", .is_low = true,
+FIGURE(INT, read_bytes, MARKED, .unit = UNIT_BYTES, REPORTED, LIVE, .label = "read", .is_low = true,
        .min_difference = BYTES_PER_MB, .meaning = "bytes read from storage")
-FIGURE(INT, write_bytes, UNMARKED, .unit = UNIT_BYTES, LIVE, .label = "written", .is_low = true,
-       .min_difference = BYTES_PER_MB, .meaning = "bytes written to storage")
+FIGURE(INT, write_bytes, MARKED, .unit = UNIT_BYTES, REPORTED, LIVE, .label = "written",
+       .is_low = true, .min_difference = BYTES_PER_MB, .meaning = "bytes written to storage")
 FIGURE(REAL, gap_seconds, UNMARKED, .unit = UNIT_SECONDS, .resolution = 0.001, REPORTED,
        .label = "gaps", .meaning = "time within the run that no sample covers: stops, suspends")
 FIGURE(INT, num_samples, UNMARKED, A_COUNT, REPORTED, LIVE, .label = "samples",

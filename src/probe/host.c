@@ -49,3 +49,10 @@ int64_t host_read_oom_kills(const char *proc_root)
         vmstat_parse_oom_kills(bytes, (size_t)length, &kills);
     return kills;
 }
+
+bool host_counts_io(const char *proc_root)
+{
+    char bytes[64];
+
+    return read_file(proc_root, "self/io", bytes, sizeof(bytes)) > 0;
+}

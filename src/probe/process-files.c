@@ -38,6 +38,9 @@ static const char *const file_names[PROCESS_FILE_COUNT] = {
 /* From this number of descriptors on, the limit is read too. */
 #define MANY_FDS 32
 
+/* Threads of a process whose I/O is read, at 3 µs each. */
+#define IO_THREADS_MAX 64
+
 /* Returns whether the tree is that of our own pid namespace: its `self` must link to this process.
  */
 static bool tree_is_live(int root_fd)
@@ -385,18 +388,70 @@ static void fill_fd_limit(struct proc_tree *tree, struct process_files *files)
         proc_limits_parse_fds(bytes, (size_t)length, &files->fd_limit);
 }
 
+/* Reads the I/O of one thread. */
+static int read_thread_io(const struct proc_tree *tree, pid_t pid, pid_t thread,
+                          struct proc_io *ret)
+{
+    char name[NAME_SIZE], bytes[FILE_SIZE];
+
+    snprintf(name, sizeof(name), "task/%d/io", (int)thread);
+    ssize_t length = proc_file_read(tree->root_fd, pid, name, bytes, sizeof(bytes));
+    return length < 0 ? (int)length : proc_io_parse(bytes, (size_t)length, ret);
+}
+
+/* Reads the I/O of the first threads of the process. A thread that vanishes is omitted. */
+static int read_threads_io(const struct proc_tree *tree, pid_t pid, struct proc_io *ret)
+{
+    DIR *directory = open_directory(tree, pid, "task");
+    struct proc_io sum = {0}, io;
+    int threads = 0;
+
+    if (!directory)
+        return -errno;
+    for (struct dirent *entry; threads < IO_THREADS_MAX && (entry = readdir(directory));) {
+        pid_t thread = (pid_t)atoi(entry->d_name);
+
+        if (thread <= 0 || read_thread_io(tree, pid, thread, &io) < 0 ||
+            !int_is_known(io.read_bytes) || !int_is_known(io.write_bytes))
+            continue;
+        sum.read_bytes += io.read_bytes;
+        sum.write_bytes += io.write_bytes;
+        threads++;
+    }
+    closedir(directory);
+    *ret = sum;
+    return threads ? 0 : -EACCES;
+}
+
+/* The file of the process also contains the I/O of the children that it has reaped, those of its
+ * threads do not. I/O of ended threads counts as that of children: /proc does not separate them. */
+static void fill_io(struct proc_tree *tree, struct process_files *files,
+                    struct process_reading *reading)
+{
+    char bytes[FILE_SIZE];
+    struct proc_io all, own = {0};
+    ssize_t length = read_file(tree, files, FILE_IO, bytes, sizeof(bytes));
+    int r = 0;
+
+    if (length <= 0 || proc_io_parse(bytes, (size_t)length, &all) < 0 ||
+        !int_is_known(all.read_bytes) || !int_is_known(all.write_bytes))
+        return;
+    if (all.read_bytes || all.write_bytes)
+        r = reading->threads > 1 ? read_threads_io(tree, files->pid, &own)
+                                 : read_thread_io(tree, files->pid, files->pid, &own);
+    if (r < 0)
+        return;
+    reading->read_bytes = own.read_bytes;
+    reading->write_bytes = own.write_bytes;
+    reading->reaped_read_bytes = MAX(all.read_bytes - own.read_bytes, (int64_t)0);
+    reading->reaped_write_bytes = MAX(all.write_bytes - own.write_bytes, (int64_t)0);
+}
+
 static void fill_extras(struct proc_tree *tree, struct process_files *files,
                         struct process_reading *reading)
 {
-    char bytes[FILE_SIZE];
-    struct proc_io io;
-
     fill_status(tree, files, true, reading);
-    ssize_t length = read_file(tree, files, FILE_IO, bytes, sizeof(bytes));
-    if (length > 0 && proc_io_parse(bytes, (size_t)length, &io) == 0) {
-        reading->read_bytes = io.read_bytes;
-        reading->write_bytes = io.write_bytes;
-    }
+    fill_io(tree, files, reading);
     fill_fd_limit(tree, files);
 }
 
@@ -434,6 +489,8 @@ static void reading_init(struct process_reading *reading)
         .fd_limit = INT_UNKNOWN,
         .read_bytes = INT_UNKNOWN,
         .write_bytes = INT_UNKNOWN,
+        .reaped_read_bytes = INT_UNKNOWN,
+        .reaped_write_bytes = INT_UNKNOWN,
         .uid = INT_UNKNOWN,
     };
 }

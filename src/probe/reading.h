@@ -41,8 +41,10 @@ struct process_reading {
     int64_t peak_rss_bytes;
     int64_t shmem_bytes; /* the part of shared_bytes that is shared memory, with tmpfs */
     int64_t fd_limit;
-    int64_t read_bytes;
+    int64_t read_bytes; /* like cpu_ns without children */
     int64_t write_bytes;
+    int64_t reaped_read_bytes; /* of reaped children and their reaped children */
+    int64_t reaped_write_bytes;
     bool ignores_sigchld;
     bool is_ending; /* exiting or a zombie; set only by the kernel collector */
     uint32_t tag;   /* of the run that the kernel programs assign it to; 0: none or unknown */

@@ -591,6 +591,7 @@ static void wait_for_command(struct job_runner *runner)
     }
     start_storing(runner, &runner->loop);
     runner->facts.oom_kills = host_read_oom_kills(PROC_ROOT);
+    runner->facts.io_is_counted = host_counts_io(PROC_ROOT);
     runner->facts.sampling_error = start_sampling(runner);
     start_loading(runner);
     /* SIGCHLD is blocked since before the fork: the end of a command that is over by now is read in

@@ -18,6 +18,8 @@ void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
     facts->reaped.total_ns += cpu.total_ns;
     facts->reaped.user_ns += cpu.user_ns;
     facts->reaped.system_ns += cpu.system_ns;
+    facts->reaped.read_bytes += cpu.read_bytes;
+    facts->reaped.write_bytes += cpu.write_bytes;
     facts->reaped_peak_bytes = MAX(facts->reaped_peak_bytes, (int64_t)usage->ru_maxrss * 1024);
 }
 
@@ -189,6 +191,20 @@ static void fill_cpu(const struct run_facts *facts, struct job_profile *profile)
                           profile);
 }
 
+static void fill_io(const struct run_facts *facts, struct job_profile *profile)
+{
+    const struct run_usage *usage = facts->usage;
+    struct cpu_time io = facts->reaped;
+
+    if (!facts->io_is_counted)
+        return;
+    if (usage) {
+        io.read_bytes = MAX(io.read_bytes, usage->accounted.read_bytes);
+        io.write_bytes = MAX(io.write_bytes, usage->accounted.write_bytes);
+    }
+    cpu_time_fill_io(&io, usage && run_usage_has_io(usage), profile);
+}
+
 /* The sums are at least the peak of the largest process; for a single process they are equal to it.
  */
 static void fill_memory(const struct run_facts *facts, struct job_profile *profile)
@@ -217,6 +233,8 @@ static void fill_memory(const struct run_facts *facts, struct job_profile *profi
 static void mark_lower_bounds(struct run_exactness *exactness)
 {
     exactness->cpu_seconds = exactness->user_seconds = exactness->system_seconds = LOWER_BOUND;
+    if (exactness->read_bytes)
+        exactness->read_bytes = exactness->write_bytes = LOWER_BOUND;
     exactness->peak_rss_mb = exactness->peak_total_mb = LOWER_BOUND;
     exactness->peak_unique_min_mb = exactness->peak_unique_mb = LOWER_BOUND;
 }
@@ -310,6 +328,7 @@ static void fill_profile(const struct run_facts *facts, struct job_profile *prof
     job_profile_set_syscalls(profile, &facts->syscalls);
     fill_processes(facts, profile);
     fill_cpu(facts, profile);
+    fill_io(facts, profile);
     fill_memory(facts, profile);
 }
 

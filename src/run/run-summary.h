@@ -51,6 +51,7 @@ struct run_facts {
     /* from wait4: lower bounds, used alone if there are no samples */
     struct cpu_time reaped;
     int64_t reaped_peak_bytes;
+    bool io_is_counted;    /* by the kernel */
     int64_t oom_kills;     /* of the whole machine during the run; INT_UNKNOWN: unknown */
     int64_t cpu_limit_sec; /* hard limit that the command has inherited; INT_UNKNOWN: none */
 };

@@ -80,7 +80,9 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
     const struct process_end end = {.pid = event->pid,
                                     .cpu_ns = event->cpu_ns,
                                     .user_ns = event->user_ns,
-                                    .peak_rss_bytes = event->peak_rss_bytes};
+                                    .peak_rss_bytes = event->peak_rss_bytes,
+                                    .read_bytes = event->read_bytes,
+                                    .write_bytes = event->write_bytes};
     return add_end(account, member, &end);
 }
 
@@ -251,7 +253,9 @@ static int count_ended(struct kernel_account *account, const struct readings *re
         const struct process_end end = {.pid = reading->pid,
                                         .cpu_ns = reading->cpu_ns,
                                         .user_ns = reading->user_ns,
-                                        .peak_rss_bytes = reading->peak_rss_bytes};
+                                        .peak_rss_bytes = reading->peak_rss_bytes,
+                                        .read_bytes = reading->read_bytes,
+                                        .write_bytes = reading->write_bytes};
         int r = add_end(account, member, &end);
         if (r < 0)
             return r;

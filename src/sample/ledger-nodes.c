@@ -102,6 +102,7 @@ int ledger_set_outer(struct ledger *ledger, const struct run_node *node,
         struct run_usage *usage = &find_run(ledger, at)->usage;
         usage->cpu_is_incomplete |= misses_cpu;
         usage->rss_is_incomplete |= inner->usage.rss_is_incomplete;
+        usage->io_is_incomplete |= inner->usage.io_is_incomplete;
         raise_peaks(usage, &inner->usage);
     }
     return 0;

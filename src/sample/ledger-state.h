@@ -73,6 +73,7 @@ struct account {
     struct cpu_time debit;       /* of vanished children that `reaped` does not contain yet */
     struct cpu_time surplus;     /* credit of the last tick without a debit */
     struct cpu_time final;
+    bool io_is_unknown; /* at the last reading, or there was none */
     bool is_covered;             /* its exit and those of its children will be reported */
     struct cpu_time before;      /* of children that it had reaped before it was covered */
     int64_t peak;                /* the largest that was observed; 0: none */
@@ -93,7 +94,7 @@ struct run_account {
     struct cpu_time passed_on; /* of those whose time is now in the account of an outer process */
     LIST_HEAD(, account) accounts;
     struct cpu_time tick_living;
-    bool tick_is_rounded;
+    bool tick_is_rounded, tick_io_is_unknown;
     int64_t tick_processes;
     struct memory_sums tick_memory;
 };
@@ -110,7 +111,8 @@ struct ledger {
 static inline struct cpu_time add(struct cpu_time a, struct cpu_time b)
 {
     return (struct cpu_time){a.total_ns + b.total_ns, a.user_ns + b.user_ns,
-                             a.system_ns + b.system_ns};
+                             a.system_ns + b.system_ns, a.read_bytes + b.read_bytes,
+                             a.write_bytes + b.write_bytes};
 }
 
 static inline uint64_t difference_or_zero(uint64_t a, uint64_t b)
@@ -123,7 +125,9 @@ static inline struct cpu_time subtract(struct cpu_time a, struct cpu_time b)
 {
     return (struct cpu_time){difference_or_zero(a.total_ns, b.total_ns),
                              difference_or_zero(a.user_ns, b.user_ns),
-                             difference_or_zero(a.system_ns, b.system_ns)};
+                             difference_or_zero(a.system_ns, b.system_ns),
+                             difference_or_zero(a.read_bytes, b.read_bytes),
+                             difference_or_zero(a.write_bytes, b.write_bytes)};
 }
 
 static inline struct run_account *find_run(const struct ledger *ledger, const struct run_node *node)

@@ -16,22 +16,27 @@
  * more than this. */
 #define FINAL_ROUNDING_NS NS_PER_MSEC
 
+/* The unit of ru_inblock and ru_oublock. */
+#define IO_BLOCK_BYTES 512
+
 /* A covered process may be missing from a reading shortly before its exit is reported. If it is
  * missing at this many ticks in a row, and no part of its exit was reported, the report counts as
  * lost. */
 #define UNSEEN_MAX 3
 
-static bool is_more_than_rounding(struct cpu_time time)
+/* Returns the debit without mere rounding. I/O is not rounded. */
+static struct cpu_time countable(struct cpu_time debit)
 {
-    return time.total_ns > ROUNDING_NS;
+    if (debit.total_ns > ROUNDING_NS)
+        return debit;
+    return (struct cpu_time){.read_bytes = debit.read_bytes, .write_bytes = debit.write_bytes};
 }
 
 struct cpu_time ledger_account_total(const struct account *account)
 {
     if (account->is_covered)
         return add(account->own, account->before);
-    struct cpu_time total = add(account->own, account->reaped);
-    return is_more_than_rounding(account->debit) ? add(total, account->debit) : total;
+    return add(add(account->own, account->reaped), countable(account->debit));
 }
 
 static uint64_t timeval_ns(const struct timeval *time)
@@ -42,7 +47,11 @@ static uint64_t timeval_ns(const struct timeval *time)
 struct cpu_time cpu_time_of(const struct rusage *usage)
 {
     uint64_t user_ns = timeval_ns(&usage->ru_utime), system_ns = timeval_ns(&usage->ru_stime);
-    return (struct cpu_time){user_ns + system_ns, user_ns, system_ns};
+    return (struct cpu_time){.total_ns = user_ns + system_ns,
+                             .user_ns = user_ns,
+                             .system_ns = system_ns,
+                             .read_bytes = (uint64_t)usage->ru_inblock * IO_BLOCK_BYTES,
+                             .write_bytes = (uint64_t)usage->ru_oublock * IO_BLOCK_BYTES};
 }
 
 /* The kernel counts the split in clock ticks, also with VIRT_CPU_ACCOUNTING_GEN, except on CPUs
@@ -59,6 +68,13 @@ void cpu_time_fill_profile(const struct cpu_time *cpu, bool is_exact, struct job
     profile->exactness.cpu_seconds = is_exact ? EXACT : LOWER_BOUND;
     profile->exactness.user_seconds = profile->exactness.system_seconds =
         is_exact ? SAMPLED : LOWER_BOUND;
+}
+
+void cpu_time_fill_io(const struct cpu_time *io, bool is_exact, struct job_profile *profile)
+{
+    profile->read_bytes = (int64_t)io->read_bytes;
+    profile->write_bytes = (int64_t)io->write_bytes;
+    profile->exactness.read_bytes = profile->exactness.write_bytes = is_exact ? EXACT : LOWER_BOUND;
 }
 
 int ledger_new(pid_t own_pid, struct ledger **ret)
@@ -127,6 +143,7 @@ static struct account *open_account(struct ledger *ledger, struct run_account *r
         return NULL;
     account->pid = pid;
     account->run = run;
+    account->io_is_unknown = true;
     if (map_put(&ledger->accounts, (uint64_t)pid, account) < 0) {
         free(account);
         return NULL;
@@ -201,7 +218,7 @@ void ledger_begin(struct ledger *ledger, const struct run_node *root)
         if (!is_read(ledger, run))
             continue;
         run->tick_living = (struct cpu_time){0};
-        run->tick_is_rounded = false;
+        run->tick_is_rounded = run->tick_io_is_unknown = false;
         run->tick_processes = 0;
         run->tick_memory = (struct memory_sums){0};
     }
@@ -219,20 +236,38 @@ static void raise_to(struct cpu_time *time, struct cpu_time now)
     time->total_ns = MAX(time->total_ns, now.total_ns);
     time->user_ns = MAX(time->user_ns, now.user_ns);
     time->system_ns = MAX(time->system_ns, now.system_ns);
+    time->read_bytes = MAX(time->read_bytes, now.read_bytes);
+    time->write_bytes = MAX(time->write_bytes, now.write_bytes);
 }
 
-static struct cpu_time own_time(const struct process_reading *reading)
+/* I/O of an ended thread may move from own to reaped I/O; only the sum never decreases. */
+static void observe_io(struct account *account, const struct process_reading *reading)
 {
-    return (struct cpu_time){known_or_zero(reading->cpu_ns), known_or_zero(reading->user_ns),
-                             known_or_zero(reading->system_ns)};
+    account->io_is_unknown = !int_is_known(reading->read_bytes);
+    if (account->io_is_unknown)
+        return;
+    account->own.read_bytes = known_or_zero(reading->read_bytes);
+    account->own.write_bytes = known_or_zero(reading->write_bytes);
+    account->reaped.read_bytes = known_or_zero(reading->reaped_read_bytes);
+    account->reaped.write_bytes = known_or_zero(reading->reaped_write_bytes);
 }
 
-static struct cpu_time reaped_time(const struct process_reading *reading)
+static void observe_use(struct account *account, const struct process_reading *reading)
 {
     uint64_t user_ns = known_or_zero(reading->reaped_user_ns);
     uint64_t system_ns = known_or_zero(reading->reaped_system_ns);
+    const struct cpu_time own = {.total_ns = known_or_zero(reading->cpu_ns),
+                                 .user_ns = known_or_zero(reading->user_ns),
+                                 .system_ns = known_or_zero(reading->system_ns)};
+    const struct cpu_time reaped = {
+        .total_ns = user_ns + system_ns, .user_ns = user_ns, .system_ns = system_ns};
 
-    return (struct cpu_time){user_ns + system_ns, user_ns, system_ns};
+    account->ppid = reading->ppid;
+    account->start_ticks = reading->start_ticks;
+    account->reaped_then = account->reaped;
+    raise_to(&account->own, own);
+    raise_to(&account->reaped, reaped);
+    observe_io(account, reading);
 }
 
 /* Returns the peak of the process, as far as it was reached in its node. */
@@ -259,9 +294,16 @@ static void settle_final(const struct ledger *ledger, struct account *account)
         return;
     }
     struct cpu_time seen = add(add(account->own, account->reaped), account->debit);
-    bool is_complete = subtract(seen, account->final).total_ns <= FINAL_ROUNDING_NS;
+    struct cpu_time final = account->final, missing = subtract(seen, final);
+    bool is_complete = missing.total_ns <= FINAL_ROUNDING_NS;
+    uint64_t io_rounding = (account->run->node->run->node.processes + 1) * IO_BLOCK_BYTES;
 
-    add_settled(ledger, account, is_complete ? account->final : seen, is_complete);
+    if (missing.read_bytes > io_rounding || missing.write_bytes > io_rounding)
+        for (struct run_account *run = account->run; run; run = outer_of(ledger, run))
+            run->usage.io_is_incomplete = true;
+    final.read_bytes = MAX(final.read_bytes, seen.read_bytes);
+    final.write_bytes = MAX(final.write_bytes, seen.write_bytes);
+    add_settled(ledger, account, is_complete ? final : seen, is_complete);
 }
 
 /* Whether the pid belongs to a new process. */
@@ -302,11 +344,7 @@ int ledger_observe(struct ledger *ledger, const struct run_node *node,
 
     account->seen = true;
     account->unseen = 0;
-    account->ppid = reading->ppid;
-    account->start_ticks = reading->start_ticks;
-    raise_to(&account->own, own_time(reading));
-    account->reaped_then = account->reaped;
-    raise_to(&account->reaped, reaped_time(reading));
+    observe_use(account, reading);
     ledger_observe_memory(ledger, account, reading);
     bool kernel_discards_children =
         reading->ignores_sigchld && node->run->node.processes > 1 && !account->is_covered;
@@ -388,15 +426,9 @@ int ledger_cover(struct ledger *ledger, const struct run_node *node, pid_t pid,
     account->is_covered = true;
     if (!reading)
         return 0;
-    account->ppid = reading->ppid;
-    account->start_ticks = reading->start_ticks;
-    raise_to(&account->own, own_time(reading));
-    account->reaped_then = account->reaped;
-    raise_to(&account->reaped, reaped_time(reading));
+    observe_use(account, reading);
     apply_credit(account);
-    account->before = account->reaped;
-    if (is_more_than_rounding(account->debit))
-        account->before = add(account->before, account->debit);
+    account->before = add(account->reaped, countable(account->debit));
     if (reading->ignores_sigchld && node->run->node.processes > 1)
         for (struct run_account *at = account->run; at; at = outer_of(ledger, at))
             mark_incomplete(at); /* the kernel may have discarded children before */
@@ -413,6 +445,8 @@ int ledger_ended(struct ledger *ledger, const struct run_node *node, const struc
         account->own.total_ns = MAX(account->own.total_ns, known_or_zero(end->cpu_ns));
         account->own.user_ns = MIN(known_or_zero(end->user_ns), account->own.total_ns);
         account->own.system_ns = account->own.total_ns - account->own.user_ns;
+        account->own.read_bytes = known_or_zero(end->read_bytes);
+        account->own.write_bytes = known_or_zero(end->write_bytes);
     }
     ledger_raise_peak(ledger, node, note_peak(account, end->peak_rss_bytes, INT_UNKNOWN));
     add_settled(ledger, account, ledger_account_total(account), int_is_known(end->cpu_ns));
@@ -563,6 +597,7 @@ void ledger_update_usage(const struct ledger *ledger, struct run_account *run)
         subtract(add(add(run->settled, run->passed_on), run->tick_living), run->before);
     raise_to(&usage->cpu, usage->accounted);
     usage->cpu_is_rounded = run->tick_is_rounded;
+    usage->io_is_unknown = run->tick_io_is_unknown;
     usage->processes = run->tick_processes;
     usage->rss_bytes = run->tick_memory.rss_bytes;
     usage->unique_min_bytes = unique.min_bytes;
@@ -583,6 +618,7 @@ static void add_living(const struct ledger *ledger, const struct account *accoun
     for (struct run_account *run = account->run; run; run = outer_of(ledger, run)) {
         run->tick_living = add(run->tick_living, total);
         run->tick_is_rounded |= account->reaped.total_ns > 0 && !account->is_covered;
+        run->tick_io_is_unknown |= account->io_is_unknown;
     }
 }
 
@@ -622,12 +658,13 @@ void ledger_end_step(struct ledger *ledger, const struct run_node *node)
             step->settled = add(step->settled, ledger_account_total(account));
     while ((account = LIST_FIRST(&step->accounts)))
         move_account(account, outer);
-    bool was_rounded = step->tick_is_rounded;
+    bool was_rounded = step->tick_is_rounded, io_was_unknown = step->tick_io_is_unknown;
     step->tick_living = (struct cpu_time){0};
     step->tick_processes = 0;
     step->tick_memory = (struct memory_sums){0};
     ledger_update_usage(ledger, step);
     step->usage.cpu_is_incomplete |= was_rounded;
+    step->usage.io_is_incomplete |= io_was_unknown;
 }
 
 /* The remaining processes of the node still count for the node around it; without further readings

@@ -30,18 +30,23 @@
 #include "model/job.h"
 #include "probe/reading.h"
 
-/* The split is in clock ticks, each rounded down, unless it comes from an ended process: then
- * user_ns and system_ns add up to total_ns. */
+/* What the kernel adds to the account of the parent when it reaps a process: CPU time and I/O. The
+ * split of the time is in clock ticks, each rounded down, unless it comes from an ended process:
+ * then user_ns and system_ns add up to total_ns. */
 struct cpu_time {
     uint64_t total_ns;
     uint64_t user_ns;
     uint64_t system_ns;
+    uint64_t read_bytes;
+    uint64_t write_bytes;
 };
 
 struct cpu_time cpu_time_of(const struct rusage *usage);
 
 /* Sets the CPU time of the profile and its exactness. */
 void cpu_time_fill_profile(const struct cpu_time *cpu, bool is_exact, struct job_profile *profile);
+/* The same for the I/O. */
+void cpu_time_fill_io(const struct cpu_time *io, bool is_exact, struct job_profile *profile);
 
 /* The usage of a node so far. */
 struct run_usage {
@@ -56,8 +61,10 @@ struct run_usage {
     uint64_t samples;       /* ticks at which it had a process */
     bool cpu_is_incomplete; /* the time of a vanished process is, or may be, missing */
     bool rss_is_incomplete; /* the same for peak RSS */
+    bool io_is_incomplete;  /* the kernel has discarded I/O of children */
 
     /* at the last tick */
+    bool io_is_unknown;  /* of a live process */
     bool cpu_is_rounded; /* a live process has reaped others: that time is in whole ticks */
     int64_t rss_bytes;
     int64_t unique_min_bytes;
@@ -139,10 +146,18 @@ struct process_end {
     int64_t cpu_ns; /* without children; INT_UNKNOWN: use the last reading */
     int64_t user_ns;
     int64_t peak_rss_bytes;
+    int64_t read_bytes; /* known if cpu_ns is */
+    int64_t write_bytes;
 };
 
 /* Adds the exit of a member; it counts from the next ledger_end() on. Returns 0 or -ENOMEM. */
 int ledger_ended(struct ledger *ledger, const struct run_node *node, const struct process_end *end);
+
+/* Returns whether the I/O of the node is complete, if its CPU time is. */
+static inline bool run_usage_has_io(const struct run_usage *usage)
+{
+    return !usage->cpu_is_incomplete && !usage->io_is_incomplete && !usage->io_is_unknown;
+}
 
 /* Adds the exact figures of a member that sonde itself has reaped; `usage` includes all children
  * that the member had reaped. They count from the next ledger_end() on. Returns 0 or -ENOMEM. */

@@ -453,6 +453,8 @@ int run_table_add_process(struct run_table *table, struct run_row *run,
         add_int(&profile->unique_pid_count, 1, &run->is_changed);
     add_int(&profile->read_bytes, delta->read_bytes, &run->has_grown);
     add_int(&profile->write_bytes, delta->write_bytes, &run->has_grown);
+    if (int_is_known(profile->read_bytes)) /* I/O after the last sample of a process is missing */
+        profile->exactness.read_bytes = profile->exactness.write_bytes = LOWER_BOUND;
     if (!int_is_known(process->sheet_num))
         return 0;
     return add_to_sheet(table, run, process, peak, delta->cpu_seconds);

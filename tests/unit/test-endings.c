@@ -18,14 +18,14 @@ struct report_log {
     char words[512]; /* "PID:CPU_NS ", "PID:? " */
 };
 
-static void note(void *context, const struct kernel_exit *exit, const struct kernel_times *times)
+static void note(void *context, const struct kernel_exit *exit, const struct kernel_dead *dead)
 {
     struct report_log *log = context;
     size_t length = strlen(log->words);
     char cpu[24] = "?";
 
-    if (times)
-        snprintf(cpu, sizeof(cpu), "%lld", (long long)times->cpu_ns);
+    if (dead)
+        snprintf(cpu, sizeof(cpu), "%lld", (long long)(exit->other_cpu_ns + dead->last_cpu_ns));
     snprintf(log->words + length, sizeof(log->words) - length, "%d:%s ", exit->head.pid, cpu);
 }
 

@@ -217,6 +217,66 @@ static void test_peak_before_exec(void **state _unused_)
     munmap(pids, sizeof(*pids) * KINDS);
 }
 
+#define WRITTEN_BYTES (1 << 20)
+
+static void write_file(void)
+{
+    FILE *file = tmpfile(); /* in the directory for temporary files: it may be in memory */
+    static char bytes[WRITTEN_BYTES];
+
+    fwrite(bytes, sizeof(bytes), 1, file);
+    fclose(file);
+}
+
+static void *write_in_thread(void *argument _unused_)
+{
+    write_file();
+    return NULL;
+}
+
+static int64_t written_bytes(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_oublock * 512;
+}
+
+/* The I/O of a process includes that of its ended threads, but not of its reaped children. */
+static void test_own_io(void **state _unused_)
+{
+    int64_t *expected = mmap(NULL, sizeof(*expected) * 2, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_t thread;
+
+    forget_all();
+    pid_t parent = fork_tagged(34);
+    if (parent == 0) {
+        pid_t child = fork();
+        if (child == 0) {
+            write_file();
+            expected[0] = written_bytes();
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+        pthread_create(&thread, NULL, write_in_thread, NULL);
+        pthread_join(thread, NULL);
+        write_file();
+        expected[1] = written_bytes();
+        _exit(0);
+    }
+    waitpid(parent, NULL, 0);
+    await_end(parent);
+    for (size_t i = 0; i < seen.events.count; i++) {
+        const struct lifecycle_event *end = &seen.events.items[i];
+        if (end->kind == LIFECYCLE_EXIT)
+            assert_int_equal(end->write_bytes, expected[end->pid == parent]);
+    }
+    if (expected[0])
+        assert_in_range(expected[1], 2 * WRITTEN_BYTES, 2 * WRITTEN_BYTES + WRITTEN_BYTES / 2);
+    munmap(expected, sizeof(*expected) * 2);
+}
+
 #define FAMILIES 200
 
 static pid_t wait_for_one(void (*live)(pid_t *pids), pid_t *pids)
@@ -613,6 +673,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_storm),
         cmocka_unit_test(test_peak_before_exec),
+        cmocka_unit_test(test_own_io),
         cmocka_unit_test(test_children_end_before_their_parent),
         cmocka_unit_test(test_signals_and_their_senders),
         cmocka_unit_test(test_fault_signal_comes_from_kernel),

@@ -31,6 +31,7 @@ struct seen {
     int64_t rss, shared, peak;
     bool ignores_sigchld;
     struct run *run; /* NULL: the only one */
+    int64_t written, reaped_written; /* MiB; -1: unknown */
 };
 
 /* One tick at which these processes were read. */
@@ -51,6 +52,9 @@ static void tick(const struct seen *processes, size_t count)
             .shared_bytes = p->shared * MB,
             .peak_rss_bytes = p->peak ? p->peak * MB : INT_UNKNOWN,
             .ignores_sigchld = p->ignores_sigchld,
+            .read_bytes = p->written < 0 ? INT_UNKNOWN : 0,
+            .write_bytes = p->written < 0 ? INT_UNKNOWN : p->written * MB,
+            .reaped_write_bytes = p->reaped_written * MB,
         };
         assert_int_equal(ledger_observe(ledger, &(p->run ? p->run : &run)->node, &reading), 0);
     }
@@ -1059,6 +1063,57 @@ static void test_an_end_without_a_report(void **state _unused_)
     ledger_end_node(ledger, &job.node);
 }
 
+/* ---- I/O ---- */
+
+static const struct run_usage *usage_now(void)
+{
+    return ledger_find(ledger, &run.node);
+}
+
+static void reap_written(pid_t pid, int64_t written)
+{
+    const struct rusage usage = {.ru_oublock = written * MB / 512};
+
+    assert_int_equal(ledger_reaped(ledger, &run.node, pid, &usage), 0);
+    tick(NULL, 0);
+}
+
+/* The kernel adds the I/O of a reaped child to its parent. */
+static void test_io_of_a_reaped_child_counts_once(void **state _unused_)
+{
+    TICK({100, SELF, .written = 1}, {101, 100, .written = 2}, {102, 101, .written = 60});
+    assert_int_equal(usage_now()->accounted.write_bytes / MB, 63);
+    TICK({100, SELF, .written = 1}, {101, 100, .written = 2, .reaped_written = 65});
+    assert_int_equal(usage_now()->accounted.write_bytes / MB, 68);
+    TICK({100, SELF, .written = 1, .reaped_written = 67});
+    assert_int_equal(usage_now()->accounted.write_bytes / MB, 68);
+    assert_true(run_usage_has_io(usage_now()));
+    reap_written(100, 69);
+    assert_int_equal(usage_now()->accounted.write_bytes / MB, 69);
+    assert_true(run_usage_has_io(usage_now()));
+}
+
+/* However little CPU time the child used: I/O is not rounded. */
+static void test_discarded_io_is_missing(void **state _unused_)
+{
+    TICK({100, SELF}, {101, 100, .own_ms = 1, .written = 60});
+    TICK({100, SELF});
+    assert_int_equal(usage_now()->accounted.write_bytes / MB, 60);
+    reap_written(100, 0);
+    assert_int_equal(usage_now()->accounted.write_bytes / MB, 60);
+    assert_false(run_usage_has_io(usage_now()));
+}
+
+static void test_unknown_io_is_a_lower_bound_while_the_process_lives(void **state _unused_)
+{
+    TICK({100, SELF, .written = 5}, {101, 100, .written = -1});
+    assert_int_equal(usage_now()->accounted.write_bytes / MB, 5);
+    assert_false(run_usage_has_io(usage_now()));
+    TICK({100, SELF, .written = 5, .reaped_written = 3});
+    assert_int_equal(usage_now()->accounted.write_bytes / MB, 8);
+    assert_true(run_usage_has_io(usage_now()));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -1079,6 +1134,9 @@ int main(void)
         T(test_counters_that_run_backwards),
         T(test_memory),
         T(test_unknown_values_add_nothing),
+        T(test_io_of_a_reaped_child_counts_once),
+        T(test_discarded_io_is_missing),
+        T(test_unknown_io_is_a_lower_bound_while_the_process_lives),
         T(test_an_outer_run_includes_its_inner_ones),
         T(test_reaped_by_outer_process_counts_once),
         T(test_outer_cpu_never_decreases),

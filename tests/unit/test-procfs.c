@@ -56,6 +56,15 @@ static void test_fixture(void **state _unused_)
         assert_true(make->cpu_ns == make->user_ns + make->system_ns); /* no clock in a fixture */
         assert_true(int_is_known(make->rss_bytes) && make->rss_bytes % 4096 == 0);
 
+        /* of its threads; the rest is that of its children */
+        assert_int_equal(make->read_bytes, 1024 + 512);
+        assert_int_equal(make->write_bytes, 8192);
+        assert_int_equal(make->reaped_read_bytes, 4096 - 1024 - 512);
+        assert_int_equal(make->reaped_write_bytes, 0);
+        assert_int_equal(find(&readings, 101)->read_bytes, 12288);
+        assert_int_equal(find(&readings, 101)->reaped_read_bytes, 0);
+        assert_int_equal(find(&readings, 102)->write_bytes, 0);
+
         const struct process_reading *kernel = find(&readings, 2);
         assert_string_equal(kernel->command, "[kthreadd]");
         assert_int_equal(kernel->rss_bytes, 0);

@@ -17,8 +17,8 @@ struct ending {
     uint64_t lost_before; /* events lost before it */
     bool is_whole;        /* both events have arrived */
     uint64_t whole_ns;    /* when that was */
-    struct kernel_times times; /* valid then, unless there is no second event */
-    bool has_times;
+    struct kernel_dead dead; /* the second one, if has_dead */
+    bool has_dead;
 };
 
 void endings_init(struct endings *endings, ending_fn on_end, void *context)
@@ -104,7 +104,7 @@ static void remove_ending(struct endings *endings, struct ending *ending)
 
 static void report_ending(struct endings *endings, struct ending *ending)
 {
-    endings->on_end(endings->context, &ending->exit, ending->has_times ? &ending->times : NULL);
+    endings->on_end(endings->context, &ending->exit, ending->has_dead ? &ending->dead : NULL);
     free(ending);
 }
 
@@ -169,14 +169,8 @@ void endings_dead(struct endings *endings, const struct kernel_dead *dead, uint6
     if (!ending || ending->exit.start_boot_ns != dead->start_boot_ns ||
         ending->exit.head.tid != dead->head.tid)
         return;
-    ending->times = (struct kernel_times){
-        .cpu_ns = ending->exit.other_cpu_ns + dead->last_cpu_ns,
-        .user_ns = ending->exit.other_user_ns + dead->last_user_ns,
-        .system_ns = ending->exit.other_system_ns + dead->last_system_ns,
-        .reported_user_ns = dead->reported_user_ns,
-        .reported_system_ns = dead->reported_system_ns,
-    };
-    ending->has_times = ending->is_whole = true;
+    ending->dead = *dead;
+    ending->has_dead = ending->is_whole = true;
     ending->whole_ns = now_ns;
     report_if_ready(endings, ending);
 }

@@ -11,15 +11,14 @@
 
 #include "base/map.h"
 #include "probe/bpf/kernel-records.h"
-#include "probe/bpf/kernel-times.h"
 
 /* Exits that are remembered to detect duplicates: at most this many processes end while the threads
  * of one process end. */
 #define RECENT_EXITS_MAX 64
 
-/* `times` is NULL if the second event did not arrive. */
+/* `dead` is NULL if the second event did not arrive. */
 typedef void (*ending_fn)(void *context, const struct kernel_exit *exit,
-                          const struct kernel_times *times);
+                          const struct kernel_dead *dead);
 
 struct endings {
     ending_fn on_end;

@@ -15,6 +15,7 @@
 #include "model/syscall-profile.h"
 #include "probe/bpf/kernel-object.h"
 #include "probe/bpf/kernel-skeleton.h"
+#include "probe/bpf/kernel-times.h"
 #include "probe/proc-cmdline.h"
 
 /* A task that was waited for leaves the CPU within microseconds, unless it was preempted. */
@@ -107,7 +108,7 @@ static void free_ending_calls(struct ending_calls *ending)
 }
 
 static void report_exit(void *context, const struct kernel_exit *exit,
-                        const struct kernel_times *times)
+                        const struct kernel_dead *dead)
 {
     struct kernel_probe *probe = context;
     struct ending_calls *ending = map_remove(&probe->events.ending_calls, (uint64_t)exit->head.pid);
@@ -119,13 +120,19 @@ static void report_exit(void *context, const struct kernel_exit *exit,
     event.ppid = exit->parent_pid;
     event.wait_status = exit->wait_status;
     event.command = copy_name(exit->name, name);
-    if (times) {
-        event.cpu_ns = (int64_t)times->cpu_ns;
-        event.user_ns = (int64_t)kernel_split_times(times).user_ns;
+    if (dead) {
+        const struct kernel_times split = kernel_split_times(
+            &(struct kernel_times){.cpu_ns = exit->other_cpu_ns + dead->last_cpu_ns,
+                                   .user_ns = exit->other_user_ns + dead->last_user_ns,
+                                   .system_ns = exit->other_system_ns + dead->last_system_ns,
+                                   .reported_user_ns = dead->reported_user_ns,
+                                   .reported_system_ns = dead->reported_system_ns});
+        event.cpu_ns = (int64_t)split.cpu_ns;
+        event.user_ns = (int64_t)split.user_ns;
+        event.read_bytes = (int64_t)(exit->other_read_bytes + dead->last_read_bytes);
+        event.write_bytes = (int64_t)(exit->other_write_bytes + dead->last_write_bytes);
     }
     event.peak_rss_bytes = final_peak(probe, exit);
-    event.read_bytes = (int64_t)exit->read_bytes;
-    event.write_bytes = (int64_t)exit->write_bytes;
     event.calls = ending ? &ending->profile : NULL;
     report_event(probe, &event);
     free_ending_calls(ending);

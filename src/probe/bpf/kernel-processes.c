@@ -77,6 +77,8 @@ static void fill_reading(const struct kernel_probe *probe, const struct process_
         .fd_limit = (int64_t)MIN(record->fd_limit, (uint64_t)INT64_MAX),
         .read_bytes = (int64_t)record->read_bytes,
         .write_bytes = (int64_t)record->write_bytes,
+        .reaped_read_bytes = (int64_t)record->reaped_read_bytes,
+        .reaped_write_bytes = (int64_t)record->reaped_write_bytes,
         .ignores_sigchld = record->ignores_sigchld,
         .is_ending = record->is_ending,
         .tag = record->tag,

@@ -59,6 +59,7 @@ struct process_record {
     u64 reaped_system_ns;
     u64 fd_limit;
     u64 read_bytes, write_bytes;
+    u64 reaped_read_bytes, reaped_write_bytes;
     u64 arg_start; /* changes with every exec */
     u64 memory;    /* address of its memory map, which processes can share */
     u64 faults;
@@ -70,7 +71,7 @@ struct process_record {
     u32 padding;
     char name[TASK_NAME_SIZE];
 };
-STATIC_SIZE(process_record, 248);
+STATIC_SIZE(process_record, 264);
 
 /* Where a walk begins, and its result. */
 struct walk_request {
@@ -197,11 +198,11 @@ STATIC_SIZE(kernel_exec, 568);
 struct kernel_exit {
     struct kernel_event head;
     u64 start_boot_ns;
-    /* Without those of the last thread, which KERNEL_DEAD contains. */
+    /* These and the bytes are without those of the last thread, which KERNEL_DEAD contains. */
     u64 other_cpu_ns, other_user_ns, other_system_ns;
     s64 peak_pages;   /* since its last exec; -1: unknown */
     u64 former_pages; /* peak of all its memory so far, and of memory that it shared */
-    u64 read_bytes, write_bytes;
+    u64 other_read_bytes, other_write_bytes;
     s32 wait_status;
     s32 parent_pid;
     u32 is_exact; /* a KERNEL_DEAD follows */
@@ -215,8 +216,9 @@ struct kernel_dead {
     u64 start_boot_ns;
     u64 last_cpu_ns, last_user_ns, last_system_ns;
     u64 reported_user_ns, reported_system_ns; /* of the process: see process_record */
+    u64 last_read_bytes, last_write_bytes;
 };
-STATIC_SIZE(kernel_dead, 72);
+STATIC_SIZE(kernel_dead, 88);
 
 struct kernel_signal {
     struct kernel_event head;

@@ -17,7 +17,7 @@ struct thread_sums {
     u64 mm, files; /* of a thread that still has them */
     u32 state, exit_state;
     bool has_living;
-    u64 without;  /* the thread whose times are not added; 0: none */
+    u64 without;  /* the thread that is not added; 0: none */
     u64 at, head; /* of the list of threads */
 };
 
@@ -34,10 +34,10 @@ static long add_thread(u32 number, struct thread_sums *sums)
         sums->cpu_ns += thread->se.sum_exec_runtime;
         sums->user_ns += thread->utime;
         sums->system_ns += thread->stime;
+        sums->read_bytes += thread->ioac.read_bytes;
+        sums->write_bytes += thread->ioac.write_bytes;
     }
     sums->faults += thread->min_flt + thread->maj_flt;
-    sums->read_bytes += thread->ioac.read_bytes;
-    sums->write_bytes += thread->ioac.write_bytes;
     if (!sums->mm && thread->mm) {
         sums->mm = (u64)thread->mm;
         sums->files = (u64)thread->files;
@@ -51,6 +51,14 @@ static long add_thread(u32 number, struct thread_sums *sums)
     return 0;
 }
 
+/* signal->ioac contains ended threads and reaped children. The blocks (getrusage()) of both are
+ * counted separately; a block has 512 bytes. I/O in smaller parts, as on some network file systems,
+ * is rounded down per thread. */
+static __always_inline u64 block_bytes(unsigned long blocks)
+{
+    return (u64)blocks << 9;
+}
+
 static __always_inline void sum_threads(struct signal_struct *signal, struct thread_sums *sums)
 {
     sums->head = (u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
@@ -60,6 +68,6 @@ static __always_inline void sum_threads(struct signal_struct *signal, struct thr
     sums->user_ns += signal->utime;
     sums->system_ns += signal->stime;
     sums->faults += signal->min_flt + signal->maj_flt;
-    sums->read_bytes += signal->ioac.read_bytes;
-    sums->write_bytes += signal->ioac.write_bytes;
+    sums->read_bytes += block_bytes(signal->inblock);
+    sums->write_bytes += block_bytes(signal->oublock);
 }

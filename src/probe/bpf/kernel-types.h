@@ -158,6 +158,7 @@ struct signal_struct {
     unsigned long long sum_sched_runtime;
     unsigned long min_flt, maj_flt;
     unsigned long maxrss;
+    unsigned long inblock, oublock;
     struct task_io_accounting ioac;
     struct rlimit rlim[16];
     struct thread_group_cputimer cputimer; /* with CONFIG_POSIX_TIMERS */

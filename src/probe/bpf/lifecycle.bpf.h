@@ -121,8 +121,8 @@ SEC("tp_btf/sched_process_exit") int BPF_PROG(on_exit, struct trusted_task *orig
     event->other_system_ns = sums.system_ns;
     event->peak_pages = peak_pages;
     event->former_pages = signal->maxrss;
-    event->read_bytes = sums.read_bytes;
-    event->write_bytes = sums.write_bytes;
+    event->other_read_bytes = sums.read_bytes;
+    event->other_write_bytes = sums.write_bytes;
     event->wait_status = wait_status_of(task, signal);
     event->parent_pid = task->real_parent->tgid;
     event->is_exact = reports_final_cpu;
@@ -159,6 +159,8 @@ int BPF_PROG(on_switch, bool is_preempted, struct trusted_task *original,
     event->last_system_ns = before->stime;
     event->reported_user_ns = signal->prev_cputime.utime;
     event->reported_system_ns = signal->prev_cputime.stime;
+    event->last_read_bytes = before->ioac.read_bytes;
+    event->last_write_bytes = before->ioac.write_bytes;
     bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
     return 0;
 }

@@ -163,6 +163,8 @@ static __always_inline void fill_identity(struct task_struct *task, struct signa
     record->fd_limit = signal->rlim[RLIMIT_NOFILE].rlim_cur;
     record->reaped_user_ns = signal->cutime;
     record->reaped_system_ns = signal->cstime;
+    record->reaped_read_bytes = signal->ioac.read_bytes - block_bytes(signal->inblock);
+    record->reaped_write_bytes = signal->ioac.write_bytes - block_bytes(signal->oublock);
     record->reported_user_ns = signal->prev_cputime.utime;
     record->reported_system_ns = signal->prev_cputime.stime;
     __builtin_memcpy(record->name, task->comm, sizeof(record->name));
@@ -184,9 +186,9 @@ static __always_inline void sum_only_thread(struct task_struct *task, struct sig
     sums->cpu_ns = signal->sum_sched_runtime + task->se.sum_exec_runtime;
     sums->user_ns = signal->utime + task->utime;
     sums->system_ns = signal->stime + task->stime;
-    sums->read_bytes = signal->ioac.read_bytes + task->ioac.read_bytes;
-    sums->write_bytes = signal->ioac.write_bytes + task->ioac.write_bytes;
     sums->faults = signal->min_flt + signal->maj_flt + task->min_flt + task->maj_flt;
+    sums->read_bytes = block_bytes(signal->inblock) + task->ioac.read_bytes;
+    sums->write_bytes = block_bytes(signal->oublock) + task->ioac.write_bytes;
 }
 
 /* Reads all but the size of the memory. Returns the memory, or NULL. A leader that has ended while
