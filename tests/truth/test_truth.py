@@ -275,6 +275,34 @@ class Events(truth.Case):
                            marker=run.summary["exactness"]["syscall_hotspots"])
 
 
+class Judgement(unittest.TestCase):
+    """What the cases would report."""
+
+    def test_values(self):
+        tolerance = {"ratio": 0.01, "slack": 0}
+        for marker, value, is_right in (
+                ("exact", 100.5, True), ("exact", 98, False), ("exact", 102, False),
+                ("lower_bound", 3, True), ("lower_bound", 102, False),
+                ("sampled", 3, True), ("sampled", 102, False), ("exact", None, True)):
+            with self.subTest(marker=marker, value=value):
+                self.assertEqual(truth.judge(marker, value, 100, tolerance) == "", is_right)
+
+    def test_markers(self):
+        for marker, value, is_right in (("exact", 1, True), ("lower_bound", 1, False), (None, 1, False),
+                                        ("exact", None, False)):
+            with self.subTest(marker=marker, value=value):
+                problem = expectations.check_marker("CPU time", "kernel", marker, value)
+                self.assertEqual(problem == "", is_right)
+
+    def test_intervals(self):
+        for low, high, peak, is_right in ((50, 150, 60, True), (100, 100, 60, True), (50, 90, 60, False),
+                                          (110, 150, 60, False), (None, 150, 60, False),
+                                          (50, 150, 160, False)):
+            with self.subTest(low=low, high=high):
+                problem = truth.judge_interval(low, high, peak, (99, 101), 0.5)
+                self.assertEqual(problem == "", is_right)
+
+
 class Document(unittest.TestCase):
     def test_table(self):
         """docs/EXACTNESS.md has the table that the cases check."""

@@ -329,12 +329,8 @@ class Case(daemon.TestCase):
         row = "memory of all processes, an interval"
         problem = expectations.check_marker(row, self.column,
                                             run.summary["exactness"].get("peak_unique_mb"), high)
-        if not problem and low is None:
-            problem = "no lower end"
-        if not problem and not (low <= truth[1] + slack and high >= truth[0] - slack):
-            problem = "the interval misses the truth"
-        if not problem and high < run.summary["peak_rss_mb"] - slack:
-            problem = "below the largest process"
+        if not problem:
+            problem = judge_interval(low, high, run.summary["peak_rss_mb"], truth, slack)
         shown = f"{'-' if low is None else format(low, '.1f')}..{high:.1f}"
         self.line("peak_unique_mb", f"{truth[0]:.1f}..{truth[1]:.1f}", "smaps", shown,
                   run.summary["exactness"].get("peak_unique_mb"), problem)
@@ -350,6 +346,15 @@ def judge(marker, value, truth, tolerance):
     if marker in ("lower_bound", "sampled") and value > truth + allowed:
         return f"{marker}, but {value - truth:.4f} above the truth"
     return ""
+
+
+def judge_interval(low, high, largest, truth, slack):
+    """Why an interval contradicts the two bounds of the truth, or is below the largest process, or ""."""
+    if low is None:
+        return "no lower end"
+    if low > truth[1] + slack or high < truth[0] - slack:
+        return "the interval misses the truth"
+    return "below the largest process" if high < largest - slack else ""
 
 
 def situations_of(names=None, columns=None, short=SHORT):
