@@ -384,8 +384,9 @@ static void test_limit_of_cpu_time(void **state _unused_)
         pid_t target = fork_tagged(33);
         if (target == 0) {
             setrlimit(RLIMIT_CPU, &(struct rlimit){seconds, seconds});
-            for (volatile long turns = 0; is_reached;)
-                turns++;
+            volatile bool is_endless = is_reached;
+            while (is_endless)
+                ;
             kill(getpid(), SIGKILL);
         }
         waitpid(target, NULL, 0);
