@@ -347,6 +347,8 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
         r = collector_new(&(struct collector_options){.registry = options->registry,
                                                       .redact = options->settings.redact},
                           &engine->collector);
+    if (r == 0 && options->measured)
+        sampler_expect_measures(collector_sampler(engine->collector), options->measured);
     engine->kernel =
         (struct kernel_account){.registry = options->registry, .collector = engine->collector};
     if (r == 0 && options->kernel)

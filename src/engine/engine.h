@@ -29,10 +29,11 @@ struct engine;
 
 struct engine_options {
     struct engine_settings settings;
-    bool only_jobs;              /* read only the processes of runs, and sonde itself */
-    struct registry *registry;   /* borrowed */
-    struct connector *connector; /* the engine takes ownership; NULL: none */
-    struct kernel_probe *kernel; /* borrowed; NULL: none */
+    const struct run_node *measured; /* its memory is measured at new peaks; NULL: none */
+    bool only_jobs;                  /* read only the processes of runs, and sonde itself */
+    struct registry *registry;       /* borrowed */
+    struct connector *connector;     /* the engine takes ownership; NULL: none */
+    struct kernel_probe *kernel;     /* borrowed; NULL: none */
 
     /* A process that sonde started itself and has made a member (0: none), and when. Its spawn is
      * reported even if the kernel reports no forks; gaps count from its start. */

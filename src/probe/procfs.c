@@ -63,6 +63,11 @@ bool procfs_is_live(const struct procfs *procfs)
     return procfs->tree.is_live;
 }
 
+int procfs_root_fd(const struct procfs *procfs)
+{
+    return procfs->tree.root_fd;
+}
+
 unsigned procfs_default_budget(void)
 {
     struct rlimit limit;

@@ -33,6 +33,9 @@ void procfs_freep(struct procfs **procfs);
 /* Returns whether the root is the proc filesystem of sonde's own pid namespace. */
 bool procfs_is_live(const struct procfs *procfs);
 
+/* Returns the open root directory, which the collector owns. */
+int procfs_root_fd(const struct procfs *procfs);
+
 /* Returns a budget that leaves room for the caller's own descriptors below RLIMIT_NOFILE. */
 unsigned procfs_default_budget(void);
 

@@ -490,6 +490,7 @@ static int start_sampling(struct job_runner *runner)
 {
     const struct engine_options options = {
         .settings = make_settings(runner->options),
+        .measured = runner->options->measures_memory ? &runner->run->node : NULL,
         .only_jobs = true,
         .registry = runner->registry,
         .connector = TAKE_PTR(runner->connector),

@@ -28,6 +28,7 @@ struct job_run_options {
     const struct config *config; /* how to measure; the interval is that above */
     bool is_exact; /* exact figures are required: the kernel collector is loaded before the command
                       starts; if that fails, the command is not run */
+    bool measures_memory; /* read page tables at new peaks */
     bool counts_syscalls; /* count every system call of the run; requires the kernel collector, as
                              is_exact */
 

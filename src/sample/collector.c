@@ -196,6 +196,7 @@ int collector_take(struct collector *collector, const struct collect_request *re
                      ret);
     if (r < 0)
         return r;
+    sampler_measure(collector->sampler, procfs_root_fd(collector->procfs));
     (*ret)->collect_ms = (double)(clock_mono_ns() - started_ns) / 1e6;
     *ret_moment = collector->readings.moment;
     return 0;

@@ -195,14 +195,17 @@ static void add_to_sums(const struct account_memory *memory, struct memory_sums 
         own = int_is_known(memory->inherited_max)
                   ? MAX(memory->anon_bytes - memory->inherited_max, (int64_t)0)
                   : 0;
+    sums->growth += memory->growth + 1; /* a new process changes it */
     sums->anon_bytes += memory->anon_bytes;
     sums->anon_max = MAX(sums->anon_max, memory->anon_bytes);
     sums->own_bytes += own;
     sums->shared_bytes += memory->shared_bytes;
     sums->shared_max = MAX(sums->shared_max, memory->shared_bytes);
+    sums->file_bytes += memory->shared_bytes;
     if (!int_is_known(memory->shmem_bytes))
         return;
     int64_t shmem = MIN(memory->shmem_bytes, memory->shared_bytes);
+    sums->file_bytes -= shmem;
     sums->shmem_max = MAX(sums->shmem_max, shmem);
     sums->file_max = MAX(sums->file_max, memory->shared_bytes - shmem);
 }
@@ -247,6 +250,47 @@ struct memory_interval ledger_memory(const struct ledger *ledger, const struct m
 
     /* The readings of the processes are not of one instant. */
     return (struct memory_interval){.min_bytes = min, .max_bytes = MAX(max, min)};
+}
+
+void ledger_expect_measures(struct ledger *ledger, const struct run_node *node)
+{
+    ledger->measured = node;
+}
+
+bool ledger_may_have_peak(const struct ledger *ledger, const struct run_node *node,
+                          uint64_t *ret_growth)
+{
+    const struct run_account *run = find_run(ledger, node);
+
+    if (!run || !run->tick_processes || run->usage.unique_bytes <= run->measured_peak)
+        return false;
+    *ret_growth = run->tick_memory.growth;
+    return true;
+}
+
+/* Pages of files count only in part if processes of others map them too: the truth lies between
+ * this part and all of them. A tick that could not be measured counts with its own interval, until
+ * one that is as large can. */
+void ledger_measured(struct ledger *ledger, const struct run_node *node,
+                     const struct measured_memory *measured)
+{
+    struct run_account *run = find_run(ledger, node);
+    struct run_usage *usage = &run->usage;
+
+    if (!measured) {
+        run->unmeasured_peak = MAX(run->unmeasured_peak, usage->unique_bytes);
+    } else {
+        int64_t others = measured->total_bytes - measured->file_bytes;
+        int64_t files = MAX(run->tick_memory.file_bytes, measured->file_bytes);
+        if (usage->unique_bytes >= run->unmeasured_peak)
+            run->unmeasured_peak = 0;
+        usage->unique_min_bytes = MAX(usage->unique_min_bytes, measured->total_bytes);
+        usage->unique_bytes = MIN(usage->unique_bytes, others + files);
+        usage->unique_bytes = MAX(usage->unique_bytes, usage->unique_min_bytes);
+        run->measured_peak = MAX(run->measured_peak, usage->unique_bytes);
+    }
+    usage->peak_unique_min_bytes = MAX(usage->peak_unique_min_bytes, usage->unique_min_bytes);
+    usage->peak_unique_bytes = MAX(run->measured_peak, run->unmeasured_peak);
 }
 
 int64_t ledger_unique_bytes(const struct ledger *ledger)

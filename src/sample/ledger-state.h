@@ -52,6 +52,8 @@ struct memory_sums {
     int64_t file_max, shmem_max; /* parts of the shared memory, where they are known */
     int64_t saved_bytes;         /* inherited by copies, and so perhaps counted twice */
     int64_t lost_bytes;          /* the part of it that the parents may not have any more */
+    int64_t file_bytes;          /* files, of all processes; all shared memory if not known */
+    uint64_t growth;
 };
 
 struct memory_interval {
@@ -97,11 +99,14 @@ struct run_account {
     bool tick_is_rounded, tick_io_is_unknown;
     int64_t tick_processes;
     struct memory_sums tick_memory;
+    /* The upper peak if the memory is measured: of the measured ticks, and of later others. */
+    int64_t measured_peak, unmeasured_peak;
 };
 
 struct ledger {
     pid_t own_pid;
     const struct run_node *root;           /* of this tick; NULL: all */
+    const struct run_node *measured;       /* its memory is measured; NULL: none */
     struct map accounts;                   /* pid → struct account */
     struct map runs;                       /* by the node's address → struct run_account */
     struct VEC(struct account *) vanished; /* scratch list, reused from tick to tick */

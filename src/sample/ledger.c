@@ -607,7 +607,8 @@ void ledger_update_usage(const struct ledger *ledger, struct run_account *run)
     usage->samples++;
     usage->peak_total_bytes = MAX(usage->peak_total_bytes, usage->rss_bytes);
     usage->peak_unique_min_bytes = MAX(usage->peak_unique_min_bytes, unique.min_bytes);
-    usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, unique.max_bytes);
+    if (run->node != ledger->measured)
+        usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, unique.max_bytes);
     usage->peak_processes = MAX(usage->peak_processes, run->tick_processes);
 }
 

@@ -176,6 +176,24 @@ int ledger_set_outer(struct ledger *ledger, const struct run_node *node,
  */
 void ledger_end_step(struct ledger *ledger, const struct run_node *node);
 
+/* The memory of the processes of a node by their page tables: the sum of each page, divided by the
+ * number of processes that map it. Processes of other runs may share files. */
+struct measured_memory {
+    int64_t total_bytes;
+    int64_t file_bytes; /* the part that is files */
+};
+
+/* Leaves it to the caller to measure the memory of this node: its upper peak rises only by
+ * ledger_measured(). */
+void ledger_expect_measures(struct ledger *ledger, const struct run_node *node);
+/* Returns whether the node may have had more memory at the last tick than at any measured one.
+ * `ret_growth` changes whenever a process has a page fault. */
+bool ledger_may_have_peak(const struct ledger *ledger, const struct run_node *node,
+                          uint64_t *ret_growth);
+/* Narrows the interval of the last tick. NULL: it could not be measured. */
+void ledger_measured(struct ledger *ledger, const struct run_node *node,
+                     const struct measured_memory *measured);
+
 /* Returns the upper end of the memory of all runs together, as of the last tick. Files that runs
  * share count in each of them. */
 int64_t ledger_unique_bytes(const struct ledger *ledger);

@@ -9,6 +9,7 @@
 #include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "sample/memory-reader.h"
 
 /* The wall clock at boot is kept constant, so that the start_time of a process does not change with
  * every reading. It is updated when the clock was set by more than this. */
@@ -52,6 +53,8 @@ struct sampler {
     struct cpu_ticks cpu;
     bool cpu_known;
     uint64_t boot_real_ns; /* the wall clock at boot */
+    const struct run_node *measured;
+    struct memory_reader memory_reader;
 };
 
 /* The snapshot that is being made, and what it is made from. */
@@ -582,6 +585,21 @@ int sampler_set_outer(struct sampler *sampler, const struct run_node *node,
                       const struct run_node *outer)
 {
     return ledger_set_outer(sampler->ledger, node, outer);
+}
+
+void sampler_expect_measures(struct sampler *sampler, const struct run_node *node)
+{
+    sampler->measured = node;
+    ledger_expect_measures(sampler->ledger, node);
+}
+
+void sampler_measure(struct sampler *sampler, int proc_fd)
+{
+    const struct measured_run run = {
+        .proc_fd = proc_fd, .registry = sampler->registry, .node = sampler->measured};
+
+    if (run.node)
+        memory_reader_measure(&sampler->memory_reader, &run, sampler->ledger);
 }
 
 void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds)

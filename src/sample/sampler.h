@@ -67,6 +67,9 @@ void sampler_move_ended(struct sampler *sampler, const struct run_node *node,
                         const struct run_node *from, const struct ended_usage *usage);
 void sampler_end_step(struct sampler *sampler, const struct run_node *node);
 void sampler_forget_step(struct sampler *sampler, const struct run_node *node);
+/* Measures the memory of `node` at new peaks from now on: see memory-reader.h. */
+void sampler_expect_measures(struct sampler *sampler, const struct run_node *node);
+void sampler_measure(struct sampler *sampler, int proc_fd);
 void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds);
 
 /* Returns the usage of a node as of the last snapshot; NULL if nothing was ever observed of it. */

@@ -142,6 +142,14 @@ class Together(harness.TestCase):
             self.assertGreater(summary["peak_total_mb"], truth + 200)
 
     @harness.needs_memory(1024)
+    def test_measured(self):
+        """--pss narrows the interval where sonde can read the page tables in time."""
+        for case in CASES:
+            for prefix in ((), harness.unprivileged()):
+                with self.subTest(kind=case[0], prefix=prefix):
+                    self.check(case, prefix, ("--pss",))
+
+    @harness.needs_memory(1024)
     def test_programs_count_completely(self):
         summary, truth, _ = self.check(("exec", 4, 60, 0))
         self.assertGreater(summary["peak_unique_min_mb"], truth - 20)

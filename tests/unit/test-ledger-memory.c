@@ -300,6 +300,49 @@ static void test_memory_of_all_runs(void **state _unused_)
     assert_true(ledger_unique_bytes(ledger) == 0);
 }
 
+/* ---- measured ---- */
+
+static void measure(int64_t total_mb, int64_t file_mb)
+{
+    ledger_measured(
+        ledger, &outer.node,
+        &(struct measured_memory){.total_bytes = total_mb * MB, .file_bytes = file_mb * MB});
+}
+
+static void check_peak(int64_t min_mb, int64_t max_mb)
+{
+    const struct run_usage *usage = ledger_find(ledger, &outer.node);
+
+    assert_int_equal(usage->peak_unique_min_bytes / MB, min_mb);
+    assert_int_equal(usage->peak_unique_bytes / MB, max_mb);
+}
+
+static void test_measured_memory(void **state _unused_)
+{
+    uint64_t growth, later;
+
+    ledger_expect_measures(ledger, &outer.node);
+    TICK({100, 1, .shmem = 100, .file = 4, .program = 1},
+         {101, 100, .shmem = 100, .file = 4, .program = 2});
+    assert_true(ledger_may_have_peak(ledger, &outer.node, &growth));
+    measure(105, 5); /* the same memory; the files are shared with others, too */
+    check_peak(105, 108);
+    /* Another page fault: now they may have memory of their own. */
+    TICK({100, 1, .shmem = 100, .file = 4, .faulted = 1, .program = 1},
+         {101, 100, .shmem = 100, .file = 4, .program = 2});
+    assert_true(ledger_may_have_peak(ledger, &outer.node, &later));
+    assert_int_not_equal(growth, later);
+    ledger_measured(ledger, &outer.node, NULL);
+    check_peak(105, 208);
+    TICK({100, 1, .shmem = 100, .file = 4, .faulted = 2, .program = 1},
+         {101, 100, .shmem = 100, .file = 4, .program = 2});
+    measure(155, 5);
+    check_peak(155, 158);
+    TICK({100, 1, .shmem = 100, .file = 4, .faulted = 2, .program = 1});
+    assert_false(ledger_may_have_peak(ledger, &outer.node, &later));
+    check_peak(155, 158);
+}
+
 static void test_peaks(void **state _unused_)
 {
     TICK({100, 1, .anon = 100, .file = 50, .program = 1},
@@ -333,6 +376,7 @@ int main(void)
         T(test_not_more_than_the_machine_has),
         T(test_runs_within_runs),
         T(test_memory_of_all_runs),
+        T(test_measured_memory),
         T(test_peaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

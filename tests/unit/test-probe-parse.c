@@ -13,6 +13,7 @@
 #include "probe/proc-cmdline.h"
 #include "probe/proc-io.h"
 #include "probe/proc-limits.h"
+#include "probe/proc-pss.h"
 #include "probe/proc-stat.h"
 #include "probe/proc-statm.h"
 #include "probe/proc-status.h"
@@ -351,6 +352,21 @@ static void test_status_accepts_wide_masks(void **state)
 
 /* ---- PID/io ---- */
 
+static void test_pss_has_two_figures(void **state)
+{
+    (void)state;
+    struct proc_pss pss;
+
+    const char text[] = "55d0-7ffd ---p 00000000 00:00 0  [rollup]\nRss:  900 kB\nPss:  700 kB\n"
+                        "Pss_Dirty: 20 kB\nPss_Anon: 300 kB\nPss_File: 250 kB\nPss_Shmem: 150 kB\n";
+    assert_int_equal(PARSE(proc_pss_parse, text, &pss), 0);
+    assert_int_equal(pss.total_bytes, 700 * 1024);
+    assert_int_equal(pss.file_bytes, 250 * 1024);
+    assert_bad(proc_pss_parse, "Pss: 700 kB\n", &pss);
+    assert_bad(proc_pss_parse, "Pss: 700 kB\nPss_File: 701 kB\n", &pss);
+    assert_bad(proc_pss_parse, "Pss: -1 kB\nPss_File: 1 kB\n", &pss);
+}
+
 static void test_io_counts_storage_only(void **state)
 {
     (void)state;
@@ -509,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_status_ignores_an_incomplete_line),
         cmocka_unit_test(test_status_rejects_malformed_lines),
         cmocka_unit_test(test_status_accepts_wide_masks),
+        cmocka_unit_test(test_pss_has_two_figures),
         cmocka_unit_test(test_io_counts_storage_only),
         cmocka_unit_test(test_io_lines_may_be_missing),
         cmocka_unit_test(test_io_rejects_values_out_of_range),
