@@ -646,7 +646,9 @@ static void take_last_snapshot(struct job_runner *runner)
         double missing_sec = EXEC_AGE_SEC - youngest_age_sec(runner->facts.latest);
         if (is_repeated || missing_sec <= 0)
             break;
-        nanosleep(&(struct timespec){.tv_nsec = (long)(missing_sec * 1e9)}, NULL);
+        struct timespec left = {.tv_nsec = (long)(missing_sec * 1e9)};
+        while (nanosleep(&left, &left) < 0 && errno == EINTR)
+            ;
     }
 }
 
