@@ -110,7 +110,10 @@ static void handle_sheet_failed(struct daemon *daemon, struct connection *connec
 
 static const struct rpc_param sheet_started_params[] = {
     SHEET_PARAMS,
-    PARAM_PID("pid", .meaning = "its first process, which must belong to the caller's user"),
+    PARAM_PID("pid", .meaning =
+                         "its first process, which must belong to the caller's user; with its "
+                         "descendants it counts for the step since its birth, or from now "
+                         "on if it was registered or in a step before"),
     PARAM_INT("exit_code", 0, 255, .meaning = "accepted and ignored"),
 };
 

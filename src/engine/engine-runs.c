@@ -105,6 +105,9 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     if (replay == REPLAY_FROM_BIRTH && engine->feed && !is_complete)
         is_known |= lifecycle_feed_replay(engine->feed, pid, &is_complete);
     run->misses_early_events = engine->feed && !is_complete;
+    struct run_sheet *step = run_find_sheet(run, sheet_num);
+    if (step)
+        step->misses_early_events |= !is_complete;
     if (!is_known && replay != REPLAY_NONE)
         tick_builder_add_spawn(&engine->builder, owner, pid, INT_UNKNOWN,
                                ns_to_sec(clock_real_ns()));

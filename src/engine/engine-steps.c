@@ -105,8 +105,9 @@ static void fill_figures(const struct engine *engine, const struct run_sheet *st
 
     ret->starts = step->starts;
     ret->processes = (int64_t)step->node.processes;
-    ret->exactness.processes =
-        was_covered && !step->node.run->misses_processes ? EXACT : LOWER_BOUND;
+    bool saw_all = engine_saw_every_process(engine) && !step->misses_early_events &&
+                   !step->node.run->misses_processes;
+    ret->exactness.processes = saw_all ? EXACT : LOWER_BOUND;
     ret->exactness.cpu_seconds = has_cpu ? EXACT : LOWER_BOUND;
     ret->exactness.peak_rss_mb = has_peak ? EXACT : LOWER_BOUND;
     if (!usage)

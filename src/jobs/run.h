@@ -37,7 +37,8 @@ struct run_sheet {
     int64_t sheet_num;
     pid_t pid; /* of its first process; 0: not reported */
     bool is_active;
-    int64_t starts; /* how often it was started */
+    int64_t starts;           /* how often it was started */
+    bool misses_early_events; /* of a registered process, from before its registration */
 };
 
 struct run {

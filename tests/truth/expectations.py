@@ -59,10 +59,10 @@ ROWS = {fields[0]: Row(*fields) for fields in (
      "From wait4, of orphans, too. A lower bound where the module cannot adopt them: see its documentation."),
     ("`run()` of the Python module: CPU time, children that no process waits for", "cpu_seconds", (BOUND,),
      (BOUND,), (BOUND,), (BOUND,), "The module does not use the kernel collector."),
-    ("CPU time of a step", "cpu_seconds", (EXACT,), (), (BOUND,), (BOUND,),
+    ("CPU time of a step", "cpu_seconds", (EXACT,), (), (BOUND, NULL), (BOUND, NULL),
      "Steps are reported to a daemon, whose collector decides. Without the kernel collector, a process that "
      "lives too short to be sampled counts for the run only."),
-    ("peak memory of a step", "peak_rss_mb", (EXACT,), (), (BOUND,), (BOUND,), "As above."),
+    ("peak memory of a step", "peak_rss_mb", (EXACT,), (), (BOUND, NULL), (BOUND, NULL), "As above."),
     ("number of processes of a step", "processes", (EXACT,), (), (EXACT, BOUND), (BOUND,), "As above."),
     ("I/O of a step", "read_bytes, write_bytes", (EXACT,), (), (BOUND, NULL), (BOUND, NULL), "As above."),
     ("CPU time of a scheduler's job", "cpu_seconds", (EXACT,), (), (BOUND,), (BOUND,),
