@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "config/paths.h"
 #include "engine/engine-parts.h"
+#include "probe/host.h"
 #include "probe/process-lookup.h"
 
 /* How long to wait for ends that the kernel is about to report. */
@@ -115,6 +117,12 @@ static void fill_figures(const struct engine *engine, const struct run_sheet *st
     ret->cpu_seconds = ns_to_sec(usage->cpu.total_ns);
     if (int_is_known(usage->peak_rss_bytes))
         ret->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
+    if (!host_counts_io(PROC_ROOT))
+        return;
+    ret->read_bytes = (int64_t)usage->cpu.read_bytes;
+    ret->write_bytes = (int64_t)usage->cpu.write_bytes;
+    ret->exactness.read_bytes = ret->exactness.write_bytes =
+        was_covered && run_usage_has_io(usage) ? EXACT : LOWER_BOUND;
 }
 
 int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, struct sheet *ret)

@@ -103,6 +103,8 @@ static void pass_on_usage(const struct member_entry *entry)
     to->cpu_ns += from->cpu_ns;
     to->user_ns += from->user_ns;
     to->system_ns += from->system_ns;
+    to->read_bytes += from->read_bytes;
+    to->write_bytes += from->write_bytes;
     to->peak_rss_bytes = MAX(to->peak_rss_bytes, from->peak_rss_bytes);
     to->processes += from->processes + 1;
     to->is_incomplete |= from->is_incomplete;

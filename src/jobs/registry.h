@@ -16,6 +16,7 @@
 /* What ended processes have used. */
 struct ended_usage {
     uint64_t cpu_ns, user_ns, system_ns;
+    uint64_t read_bytes, write_bytes;
     int64_t peak_rss_bytes;
     uint64_t processes;
     bool is_incomplete; /* the time of some is not known, or counted elsewhere */

@@ -38,6 +38,8 @@ static int add_end(const struct kernel_account *account, struct member *member,
         ended->cpu_ns += cpu_ns;
         ended->user_ns += user_ns;
         ended->system_ns += cpu_ns - user_ns;
+        ended->read_bytes += (uint64_t)MAX(end->read_bytes, (int64_t)0);
+        ended->write_bytes += (uint64_t)MAX(end->write_bytes, (int64_t)0);
     }
     return sampler_ended(collector_sampler(account->collector), member->node, end);
 }
