@@ -115,7 +115,13 @@ static void fill_figures(const struct engine *engine, const struct run_sheet *st
     if (!usage)
         return;
     ret->cpu_seconds = ns_to_sec(usage->cpu.total_ns);
-    if (int_is_known(usage->peak_rss_bytes))
+    if (host_counts_io(PROC_ROOT)) {
+        ret->read_bytes = (int64_t)usage->cpu.read_bytes;
+        ret->write_bytes = (int64_t)usage->cpu.write_bytes;
+        ret->exactness.read_bytes = ret->exactness.write_bytes =
+            was_covered && run_usage_has_io(usage) ? EXACT : LOWER_BOUND;
+    }
+    if (int_is_known(usage->peak_rss_bytes) && usage->peak_rss_bytes > 0) /* 0: ended when read */
         ret->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
     if (!host_counts_io(PROC_ROOT))
         return;

@@ -43,7 +43,7 @@ ROWS = {fields[0]: Row(*fields) for fields in (
     ("processes that the kernel killed for memory", "oom_count", (EXACT,), (EXACT, NULL), (NULL,), (NULL,),
      "Only the kernel collector sees the reason."),
     ("peak memory of the largest process", "peak_rss_mb", (EXACT,), (EXACT,), (EXACT,), (EXACT,),
-     "The kernel's high-water mark."),
+     "The kernel's high-water mark. It is a lower bound where the CPU time is."),
     ("memory of all processes, an interval", "peak_unique_min_mb, peak_unique_mb", (SAMPLED, EXACT), (SAMPLED, EXACT), (SAMPLED, EXACT),
      (SAMPLED, EXACT, BOUND),
      "The interval contains the memory at the largest sample, with shared pages counted once. The kernel does "
@@ -70,16 +70,6 @@ ROWS = {fields[0]: Row(*fields) for fields in (
     ("number of processes of a scheduler's job", "processes", (EXACT,), (), (EXACT, BOUND), (BOUND,),
      "As the number of processes."),
 )}
-
-# Figures that are wrong today: (case up to a colon, column, figure); "*" stands for all.
-DEVIATIONS = {
-}
-
-
-def known_deviation(case, column, figure):
-    case = case.split(":")[0]
-    keys = ((case, column, figure), (case, "*", figure), ("*", column, figure), ("*", "*", figure))
-    return next((DEVIATIONS[key] for key in keys if key in DEVIATIONS), None)
 
 
 def check_marker(title, column, marker, value):

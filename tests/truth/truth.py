@@ -37,8 +37,8 @@ CPU = {"ratio": 0.002, "slack": 0.001}
 # of two kinds on each of two CPUs.
 PEAK = {"ratio": 0, "slack": 0.6}
 COUNT = {"ratio": 0, "slack": 0}
-# I/O: the witness writes its report after it has read its own figures.
-IO = {"ratio": 0.002, "slack": 1 << 14}
+# I/O: the witness writes its report after it has read its own figures; a file system adds a few pages.
+IO = {"ratio": 0.002, "slack": 1 << 16}
 
 Situation = collections.namedtuple("Situation", "name column collector user namespace daemon exact")
 SITUATIONS = [Situation(*fields) for fields in (
@@ -278,9 +278,7 @@ class Case(daemon.TestCase):
     def line(self, figure, truth, source, value, marker, problem):
         """One line of the table; `problem` is empty if the figure is as expected."""
         where = self.situation
-        known = expectations.known_deviation(self.case, self.column, figure)
-        verdict = "ok" if not problem else f"known: {known}" if known else f"FAILED: {problem}"
-        if problem and not known:
+        if problem:
             self.problems.append(f"{self.case}, {where.name}, {figure}: {problem}")
         is_number = isinstance(truth, (int, float)) and isinstance(value, (int, float)) and truth
         deviation = f"{(value / truth - 1) * 100:+.2f} %" if is_number else ""
@@ -288,7 +286,7 @@ class Case(daemon.TestCase):
             return f"{number:.4f}" if isinstance(number, float) else "-" if number is None else str(number)
         record = {"case": self.case, "situation": where.name, "figure": figure, "truth": show(truth),
                   "source": source, "sonde": show(value), "deviation": deviation, "marker": marker or "-",
-                  "verdict": verdict}
+                  "verdict": f"FAILED: {problem}" if problem else "ok"}
         print("{case:<18} {situation:<22} {figure:<18} {truth:>12} {source:<8} {sonde:>12} {deviation:>10} "
               "{marker:<12} {verdict}".format(**record))
         if "TRUTH_TABLE" in os.environ:
