@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "config/paths.h"
+#include "explain/program-kind.h"
 #include "model/process.h"
 #include "model/redact.h"
 #include "probe/proc-cmdline.h"
@@ -96,10 +97,12 @@ void command_cache_redact(struct command_cache *cache, const struct text_list *w
         redact_buffer(words, command, strlen(command) + 1);
 }
 
-void command_cache_expect(struct command_cache *cache, pid_t pid, const char *path)
+void command_cache_expect(struct command_cache *cache, pid_t pid, const char *path,
+                          const char *command)
 {
     cache->expected_pid = pid;
     cache->expected_path = path;
+    cache->expected_command = command;
 }
 
 void command_cache_drop_expected(struct command_cache *cache)
@@ -116,6 +119,9 @@ static char *name_expected(const struct command_cache *cache, struct tick_box *b
     /* A snapshot during the exec has only the name in brackets, which may be the parent's. */
     if (known && known[0] != '[')
         return arena_strdup(&box->arena, known);
+    /* Other programs may be scripts, whose command lines begin with their interpreter. */
+    if (cache->expected_command && program_is_known(cache->expected_command))
+        return arena_strdup(&box->arena, cache->expected_command);
     const char *slash = strrchr(cache->expected_path, '/');
     const char *base = slash ? slash + 1 : cache->expected_path;
     utf8_clean(program, sizeof(program), base, strlen(base));

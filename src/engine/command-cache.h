@@ -16,13 +16,16 @@ struct command_cache {
     /* A process whose first exec was not reported yet, and its program; 0: none. */
     pid_t expected_pid;
     const char *expected_path;
+    const char *expected_command; /* NULL: unknown */
 };
 
 void command_cache_done(struct command_cache *cache);
 
-/* Notes that `pid` executes `path`, which must outlive the cache, so that its first exec can be
- * named even if the process has ended when the event is read. */
-void command_cache_expect(struct command_cache *cache, pid_t pid, const char *path);
+/* Notes that `pid` executes `path` with this command line (NULL: unknown), which must outlive the
+ * cache, so that its first exec can be named even if the process has ended when the event is read.
+ */
+void command_cache_expect(struct command_cache *cache, pid_t pid, const char *path,
+                          const char *command);
 /* Drops the expectation, because the event may be lost. */
 void command_cache_drop_expected(struct command_cache *cache);
 
@@ -33,7 +36,7 @@ void command_cache_redact(struct command_cache *cache, const struct text_list *w
 /* Sets the command of an exec event: to `reported`; if that is NULL, to the command line in /proc,
  * or the name of a zombie in brackets, which are read up to READS_MAX times between two boxes; if
  * the process is gone and the exec was expected, to the command of the last snapshot, or to the
- * name of its program as `[program]`. */
+ * expected command if that is no script, or to the name of its program as `[program]`. */
 void command_cache_name_exec(struct command_cache *cache, struct tick_box *box,
                              const char *reported, struct process_event *exec);
 

@@ -270,7 +270,8 @@ static void add_own_spawn(struct engine *engine)
         return;
     tick_builder_add_spawn(&engine->builder, member_owner(member), member->pid, getpid(),
                            ns_to_sec(options->spawned_at.real_ns));
-    command_cache_expect(&engine->builder.commands, member->pid, options->spawned_path);
+    command_cache_expect(&engine->builder.commands, member->pid, options->spawned_path,
+                         options->spawned_command);
 }
 
 int engine_configure(struct engine *engine, const struct engine_settings *settings)

@@ -39,7 +39,8 @@ struct engine_options {
      * reported even if the kernel reports no forks; gaps count from its start. */
     pid_t spawned_pid;
     struct moment spawned_at;
-    const char *spawned_path; /* its program; must outlive the engine */
+    /* Its program and its command line (NULL: unknown); must outlive the engine. */
+    const char *spawned_path, *spawned_command;
     bool counts_spawned; /* its system calls are already counted, see kernel_probe_count_calls() */
 
     bool wants_events;       /* boxes contain the events of the processes of runs */

@@ -179,6 +179,19 @@ enum program_kind program_kind(const char *command, int64_t status)
                                                                                     : PROGRAM_OTHER;
 }
 
+bool program_is_known(const char *command)
+{
+    char name[PROGRAM_MAX_BYTES + 1];
+
+    if (!command_program(command, name))
+        return false;
+    strip_version(name);
+    for (size_t i = 0; i < ARRAY_SIZE(conventions); i++)
+        if (is_among(name, conventions[i].programs))
+            return true;
+    return is_among(name, shells) || is_among(name, interpreters) || is_among(name, answering);
+}
+
 bool program_or_script(const char *command, char into[static PROGRAM_MAX_BYTES + 1])
 {
     char name[PROGRAM_MAX_BYTES + 1];

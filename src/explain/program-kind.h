@@ -39,6 +39,9 @@ enum program_kind {
  * without its command line, a script has its own name, not that of its shell. */
 enum program_kind program_kind(const char *command, int64_t status);
 
+/* Returns whether it is a shell, an interpreter or another program that the tables contain. */
+bool program_is_known(const char *command);
+
 /* Writes how a script mentions the program: "work" for "/bin/sh ./work", "ls" for "ls /x". Returns
  * false if that is unknown. */
 bool program_or_script(const char *command, char into[static PROGRAM_MAX_BYTES + 1]);

@@ -25,6 +25,7 @@
 #include "probe/host.h"
 #include "probe/process-lookup.h"
 #include "run/kernel-loader.h"
+#include "run/run-record.h"
 #include "run/run-storage.h"
 #include "run/run-summary.h"
 #include "run/signal-action.h"
@@ -498,6 +499,7 @@ static int start_sampling(struct job_runner *runner)
         .spawned_pid = runner->command_pid,
         .spawned_at = runner->started,
         .spawned_path = runner->options->argv[0],
+        .spawned_command = run_record_command(runner->options, &runner->facts.arena),
         .counts_spawned = runner->options->counts_syscalls,
         .wants_events = true, /* they show why the command failed, stored or not */
         .on_tick = on_tick,

@@ -159,6 +159,16 @@ static void test_answers(void **state _unused_)
     }
 }
 
+static void test_known_programs(void **state _unused_)
+{
+    assert_true(program_is_known("/bin/sh -c x"));
+    assert_true(program_is_known("python3.11 a.py"));
+    assert_true(program_is_known("make -k"));
+    assert_true(program_is_known("grep x f"));
+    assert_false(program_is_known("./build.sh"));
+    assert_false(program_is_known(""));
+}
+
 static void test_meanings(void **state _unused_)
 {
     assert_string_equal(program_status_meaning("python3 -m pytest x", 1), "tests failed");
@@ -175,7 +185,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),           cmocka_unit_test(test_names_in_scripts),
         cmocka_unit_test(test_status_of_xargs), cmocka_unit_test(test_programs_that_keep_going),
-        cmocka_unit_test(test_answers),         cmocka_unit_test(test_meanings),
+        cmocka_unit_test(test_answers),         cmocka_unit_test(test_known_programs),
+        cmocka_unit_test(test_meanings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -323,24 +323,28 @@ static void test_expected_exec_is_named(void **state _unused_)
     struct command_cache cache = {0};
     struct tick_box *box = tick_box_new();
 
-    command_cache_expect(&cache, NO_PID, "/bin/make");
+    command_cache_expect(&cache, NO_PID, "/bin/make", NULL);
     assert_null(name_exec(&cache, box, NO_PID + 1, NULL));
     assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "[make]");
     assert_null(name_exec(&cache, box, NO_PID, NULL)); /* executes something else */
+    command_cache_expect(&cache, NO_PID, "sh", "sh -c 'exit 2'");
+    assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "sh -c 'exit 2'");
+    command_cache_expect(&cache, NO_PID, "./build", "./build"); /* its interpreter is unknown */
+    assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "[build]");
 
     show(&cache, NO_PID, "/bin/sh ./script");
     assert_null(name_exec(&cache, box, NO_PID, NULL));
-    command_cache_expect(&cache, NO_PID, "./script");
+    command_cache_expect(&cache, NO_PID, "./script", NULL);
     assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "/bin/sh ./script");
     show(&cache, NO_PID, "[sonde]"); /* during its exec */
-    command_cache_expect(&cache, NO_PID, "scr\xffipt");
+    command_cache_expect(&cache, NO_PID, "scr\xffipt", NULL);
     assert_string_equal(name_exec(&cache, box, NO_PID, NULL), "[scr\xef\xbf\xbdipt]");
 
     /* A reported or read command line takes precedence. */
-    command_cache_expect(&cache, NO_PID, "./script");
+    command_cache_expect(&cache, NO_PID, "./script", NULL);
     assert_string_equal(name_exec(&cache, box, NO_PID, "/bin/sh ./script"), "/bin/sh ./script");
     assert_null(name_exec(&cache, box, NO_PID, NULL));
-    command_cache_expect(&cache, getpid(), "./other");
+    command_cache_expect(&cache, getpid(), "./other", NULL);
     assert_non_null(strstr(name_exec(&cache, box, getpid(), NULL), "test-tick-box"));
     tick_box_free(box);
     command_cache_done(&cache);
@@ -371,10 +375,10 @@ static void test_expected_exec_that_was_lost(void **state _unused_)
     struct command_cache cache = {0};
     struct tick_box *box = tick_box_new();
 
-    command_cache_expect(&cache, NO_PID, "make");
+    command_cache_expect(&cache, NO_PID, "make", NULL);
     command_cache_drop_expected(&cache);
     assert_null(name_exec(&cache, box, NO_PID, NULL));
-    command_cache_expect(&cache, NO_PID, "make");
+    command_cache_expect(&cache, NO_PID, "make", NULL);
     tick_box_add_end(box, first, NO_PID, EXITED(0), 1);
     command_cache_name(&cache, box);
     assert_null(name_exec(&cache, box, NO_PID, NULL)); /* another process of that pid */
