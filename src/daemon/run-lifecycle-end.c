@@ -21,12 +21,20 @@ static bool is_accounted(const struct daemon *daemon, const struct run *run)
     return entry && run->node.processes && entry->summed_processes == run->node.processes;
 }
 
+/* Whether the usage is complete, unless it notes that a part is missing. */
+static bool is_complete(const struct daemon *daemon, const struct run *run,
+                        const struct run_usage *usage)
+{
+    bool is_over = is_accounted(daemon, run) && !usage->processes /* including nested runs */;
+
+    return is_over || engine_covers(daemon->engine, run);
+}
+
 static void add_cpu(const struct daemon *daemon, const struct run *run,
                     const struct run_usage *usage, struct job_profile *profile)
 {
-    bool is_over = is_accounted(daemon, run) && !usage->processes /* including nested runs */;
-    bool is_exact = (is_over || engine_covers(daemon->engine, run)) && !usage->cpu_is_incomplete &&
-                    !usage->cpu_is_rounded;
+    bool is_exact =
+        is_complete(daemon, run, usage) && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
 
     cpu_time_fill_profile(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
 }
@@ -34,7 +42,7 @@ static void add_cpu(const struct daemon *daemon, const struct run *run,
 static void add_io(const struct daemon *daemon, const struct run *run,
                    const struct run_usage *usage, struct job_profile *profile)
 {
-    bool is_exact = is_accounted(daemon, run) && !usage->processes && run_usage_has_io(usage);
+    bool is_exact = is_complete(daemon, run, usage) && run_usage_has_io(usage);
 
     if (host_counts_io(PROC_ROOT))
         cpu_time_fill_io(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
@@ -72,7 +80,8 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
         add_io(daemon, run, usage, profile);
     if (!real_is_known(profile->peak_rss_mb)) {
         profile->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
-        profile->exactness.peak_rss_mb = LOWER_BOUND;
+        profile->exactness.peak_rss_mb =
+            engine_covers(daemon->engine, run) && !usage->rss_is_incomplete ? EXACT : LOWER_BOUND;
     }
     if (!real_is_known(profile->peak_total_mb))
         add_sums(usage, profile);

@@ -188,6 +188,8 @@ void sheet_set_figures(struct sheet *sheet, const struct job_profile *profile)
     sheet->exactness.peak_rss_mb = profile->exactness.peak_rss_mb;
     sheet->exactness.cpu_seconds = profile->exactness.cpu_seconds;
     sheet->exactness.processes = profile->exactness.processes;
+    sheet->exactness.read_bytes = profile->exactness.read_bytes;
+    sheet->exactness.write_bytes = profile->exactness.write_bytes;
 }
 
 struct character_range {

@@ -54,7 +54,8 @@ class Steps(daemon.TestCase):
         if sonde.rpc("daemon.status")["collector"] != "bpf":
             self.skipTest("needs the kernel collector")
         job = self.check_all(sonde, "exact")
-        self.assertEqual(job["exactness_cpu_seconds"], "exact")
+        self.assertEqual([job[f"exactness_{figure}"] for figure in ("cpu_seconds", "peak_rss_mb")],
+                         ["exact"] * 2)
         self.assertEqual((job["processes"], job["exactness_processes"]), (1 + 3 * 61 + 2, "exact"))
 
     def test_procfs(self):
