@@ -131,7 +131,6 @@ static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycl
             registry_exit(feed->options.registry, event->pid, event->wait_status);
         return;
     }
-    account_for(feed, member, event);
     if (feed->source.kernel && event->tag)
         member->threads = 1; /* this event is of the process, not of a thread */
     bool had_ended = member->has_ended;
@@ -198,7 +197,10 @@ static void handle_event(struct lifecycle_feed *feed, const struct lifecycle_eve
     case LIFECYCLE_FORK: on_fork(feed, event); break;
     case LIFECYCLE_THREAD: registry_thread(feed->options.registry, event->pid); break;
     case LIFECYCLE_EXEC: on_exec(feed, event); break;
-    case LIFECYCLE_EXIT: on_exit_of_thread(feed, event); break;
+    case LIFECYCLE_EXIT:
+        account_for(feed, registry_find(feed->options.registry, event->pid), event);
+        on_exit_of_thread(feed, event);
+        break;
     case LIFECYCLE_SIGNAL: on_signal(feed, event); break;
     case LIFECYCLE_OOM: on_oom(feed, event); break;
     }
@@ -291,7 +293,8 @@ static void remember_other(struct lifecycle_feed *feed, const struct lifecycle_e
 }
 
 /* Handles an event of the connector after the switch: only ends of members that were covered too
- * late, or while they ended. The BPF programs report all others. */
+ * late, or while they ended. The BPF programs report all others. It has no usage to account for:
+ * that of such a member is in the reading that covers it, or in its parent. */
 static void on_former_event(void *context, const struct lifecycle_event *event)
 {
     struct lifecycle_feed *feed = context;

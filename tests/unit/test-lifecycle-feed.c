@@ -26,6 +26,7 @@
 static pid_t ends[8];
 static size_t end_count;
 static size_t exec_count;
+static size_t accounted_ends;
 /* The process that the kernel kills for its memory, and how often that was reported: for a member,
  * and for another process. */
 static pid_t victim;
@@ -51,6 +52,12 @@ static void on_member(void *context _unused_, struct member *member,
         return;
     assert_true(end_count < ARRAY_SIZE(ends));
     ends[end_count++] = member->pid;
+}
+
+static void on_account(void *context _unused_, struct member *member _unused_,
+                       const struct lifecycle_event *event)
+{
+    accounted_ends += event->kind == LIFECYCLE_EXIT;
 }
 
 static void on_other(void *context _unused_, const struct lifecycle_event *event,
@@ -79,7 +86,7 @@ static int set_up_with(struct lifecycle_feed_options feed_options)
     struct lifecycle_source source = {0};
 
     world = (struct world){0};
-    end_count = exec_count = member_kills = other_kills = 0;
+    end_count = exec_count = accounted_ends = member_kills = other_kills = 0;
     victim = 0;
     assert_int_equal(uv_loop_init(&world.loop), 0);
     assert_int_equal(registry_new(&world.registry), 0);
@@ -89,6 +96,7 @@ static int set_up_with(struct lifecycle_feed_options feed_options)
         skip();
     feed_options.on_member = on_member;
     feed_options.on_other = on_other;
+    feed_options.on_account = on_account;
     feed_options.registry = world.registry;
     assert_int_equal(lifecycle_feed_start(&world.loop, &source, &feed_options, &world.feed), 0);
     return 0;
@@ -173,6 +181,7 @@ static void test_end_that_takes_long(void **state _unused_)
     close(world.gate[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     await_ends(1);
+    assert_int_equal(accounted_ends, 0); /* the connector reports no usage */
 }
 
 /* The kernel's programs report the end of the parent, and only the connector that of its child,
