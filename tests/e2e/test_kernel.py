@@ -146,6 +146,26 @@ class Ledger(Kernel):
         self.assertEqual(result.summary["exactness"]["cpu_seconds"], "exact")
         self.assert_every_end(result.summary["run_id"], result.summary["processes"])
 
+    def test_takeover_during_a_build(self):
+        """The collector is loaded while compilers run, and at another moment of each build: whatever
+        ends just then is counted once."""
+        for number in range(8):
+            self.write(f"f{number}.c", "#include <stdio.h>\n#include <stdlib.h>\n" + "".join(
+                f"int f{item}(int x) {{ return rand() % (x + {item}); }}\n" for item in range(30)))
+        self.write("Makefile", "all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n"
+                   "\t@gcc -O2 -c $< -o $@ && true\n")
+        for number in range(6):
+            with self.subTest(number=number):
+                summary = self.run_job("/usr/bin/time", "-f", "%U %S", "-o", self.path("time"), "make",
+                                       "-B", "-s", f"-j{1 + number % 3}", "-C", self.path(".")).summary
+                with open(self.path("time"), encoding="ascii") as file:
+                    truth = sum(map(float, file.read().split()))
+                self.assertEqual((summary["collector"], summary["processes"]), ("bpf", 34))
+                self.assertEqual(summary["exactness"]["cpu_seconds"], "exact")
+                self.assertEqual(summary["exactness"]["peak_rss_mb"], "exact")
+                # time rounds both figures down to 10 ms
+                self.assert_near(summary["cpu_seconds"], truth, ratio=0.01, slack=0.03)
+
     def test_children_that_are_not_reaped(self):
         """SIGCHLD is ignored: wait4 of the parent does not include them; their exit events do."""
         script = ("import os, signal, time\n"
