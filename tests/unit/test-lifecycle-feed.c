@@ -435,7 +435,8 @@ static void test_held_kill_is_reported_at_stop(void **state _unused_)
     lifecycle_feed_report_held_kills(world.feed);
     assert_int_equal(other_kills, 1);
     make_oom_kill();
-    lifecycle_feed_drain(world.feed);
+    while (other_kills < 2) /* the event may be in the ring behind one that is still written */
+        nap();
     assert_int_equal(other_kills, 2);
 }
 
