@@ -129,7 +129,7 @@ static void put_memory(const struct screen *screen, const struct row *selected,
                                                                       : REAL_UNKNOWN};
         put_field(canvas, row, "all processes", selected->figures, "rss_mb");
         if (selected->kind == ROW_JOB)
-            put_field(canvas, row, "without shared pages", &unique, "rss_mb");
+            put_field(canvas, row, "together, at most", &unique, "rss_mb");
     }
     row_pad(canvas, row, LOOK_PLAIN, 1 + LABEL_COLUMNS + FIGURES_COLUMNS);
     if (real_is_known(max)) {

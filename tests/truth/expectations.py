@@ -47,7 +47,9 @@ ROWS = {fields[0]: Row(*fields) for fields in (
     ("memory of all processes, an interval", "peak_unique_min_mb, peak_unique_mb", (SAMPLED, EXACT), (SAMPLED, EXACT), (SAMPLED, EXACT),
      (SAMPLED, EXACT, BOUND),
      "The interval contains the memory at the largest sample, with shared pages counted once. The kernel does "
-     "not say cheaply which processes share which pages. A run of one process has the peak of that process."),
+     "not say cheaply which processes share which pages; `--pss` measures it at new peaks. Pages that forked "
+     "processes share in swap, or that KSM has merged, can make the truth smaller. A run of one process has "
+     "the peak of that process."),
     ("largest number of processes at one time", "peak_processes", (SAMPLED, EXACT), (SAMPLED, EXACT),
      (SAMPLED, EXACT), (SAMPLED, BOUND), "The largest sample. One process is exact."),
     ("I/O", "read_bytes, write_bytes", (EXACT,), (EXACT, BOUND), (EXACT, BOUND), (EXACT, BOUND),

@@ -345,7 +345,7 @@ static void test_memory_of_a_job(void **state)
     draw(stage, 30, 100);
     press(stage, KEYS_ENTER);
     draw(stage, 30, 100);
-    assert_true(shows(stage, " memory   all processes 500.0M  without shared pages "));
+    assert_true(shows(stage, " memory   all processes 500.0M  together, at most "));
 }
 
 static void test_title_without_a_daemon(void **state)
