@@ -22,7 +22,7 @@ struct lifecycle_event {
     enum lifecycle_kind kind;
     pid_t pid;       /* the process */
     pid_t tid;       /* the thread that started or ended */
-    pid_t ppid;      /* on fork: the process that forked */
+    pid_t ppid; /* on fork: the process that forked; on exit: its parent; 0: not known */
     int wait_status; /* on exit: as from wait4() */
     uint64_t mono_ns;
 

@@ -51,12 +51,15 @@ static void note_uncovered_end(const struct kernel_account *account, struct memb
 {
     struct sampler *sampler = collector_sampler(account->collector);
     const struct member *parent = registry_find(account->registry, event->ppid);
+    const struct run_node *heir = parent ? parent->node : NULL;
 
+    if (!event->ppid) /* the connector does not report it; it is probably a process of the run */
+        heir = &member->run->node;
     sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
     member->ended.peak_rss_bytes = MAX(member->ended.peak_rss_bytes, event->peak_rss_bytes);
     member->ended.is_incomplete = true;
     if (event->ppid != getpid())
-        sampler_miss_end(sampler, member->node, parent ? parent->node : NULL);
+        sampler_miss_end(sampler, member->node, heir);
 }
 
 int kernel_account_add_event(struct kernel_account *account, struct member *member,

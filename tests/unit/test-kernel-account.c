@@ -136,6 +136,21 @@ static int64_t cpu_ms(void)
     return (int64_t)usage->accounted.total_ns / MS;
 }
 
+/* An end from the connector, which arrives while the kernel takes over, has no parent. */
+static void test_an_end_without_its_parent(void **state _unused_)
+{
+    struct lifecycle_event event;
+
+    TICK({0, -1, 10, 0});
+    assert_int_equal(registry_fork(registry, ROOT, ROOT + 1), 0);
+    lifecycle_event_init(&event, LIFECYCLE_EXIT);
+    event.pid = ROOT + 1;
+    assert_int_equal(
+        kernel_account_add_event(&account, registry_find(registry, ROOT + 1), &event), 0);
+    TICK({0, -1, 10, 0});
+    assert_false(sampler_usage(collector_sampler(collector), &run->node)->cpu_is_incomplete);
+}
+
 /* The command has ended and waits to be reaped, its children were reaped since the last tick. */
 static void test_command_that_has_ended(void **state _unused_)
 {
@@ -321,6 +336,7 @@ static void test_parent_that_is_covered_when_found(void **state _unused_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(test_an_end_without_its_parent),
         T(test_command_that_has_ended),
         T(test_child_that_is_not_reaped_yet),
         T(test_child_reaped_between_checks),
