@@ -29,7 +29,7 @@ ROWS = {fields[0]: Row(*fields) for fields in (
      (BOUND,),
      "With `SIGCHLD` ignored or `SA_NOCLDWAIT`, the kernel discards the time of such a child. Only the kernel "
      "collector sees it at the exit. Of a child that ends before it is loaded, sonde has the last sample."),
-    ("CPU time of a container, seen from outside", "cpu_seconds", (EXACT,), (EXACT,), (EXACT, BOUND), (BOUND,),
+    ("CPU time of a container, seen from outside", "cpu_seconds", (EXACT,), (EXACT, BOUND), (EXACT, BOUND), (BOUND,),
      "The first process of a pid namespace ignores `SIGCHLD` while it ends. If a sample shows that, only the "
      "kernel collector knows that no child was discarded."),
     ("user and system time", "user_seconds, system_seconds", (EXACT, SAMPLED), (EXACT, SAMPLED),
@@ -42,8 +42,9 @@ ROWS = {fields[0]: Row(*fields) for fields in (
      (EXACT, BOUND), (BOUND, NULL), "As the number of processes."),
     ("processes that the kernel killed for memory", "oom_count", (EXACT,), (EXACT, NULL), (NULL,), (NULL,),
      "Only the kernel collector sees the reason."),
-    ("peak memory of the largest process", "peak_rss_mb", (EXACT,), (EXACT,), (EXACT,), (EXACT,),
-     "The kernel's high-water mark. It is a lower bound where the CPU time is."),
+    ("peak memory of the largest process", "peak_rss_mb", (EXACT,), (EXACT, BOUND), (EXACT,), (EXACT,),
+     "The kernel's high-water mark. It is a lower bound where the CPU time is, and in rare runs in which the "
+     "kernel collector takes over while processes start."),
     ("memory of all processes, an interval", "peak_unique_min_mb, peak_unique_mb", (SAMPLED, EXACT), (SAMPLED, EXACT), (SAMPLED, EXACT),
      (SAMPLED, EXACT, BOUND),
      "The interval contains the memory at the largest sample, with shared pages counted once. The kernel does "

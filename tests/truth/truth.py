@@ -254,12 +254,14 @@ class Case(daemon.TestCase):
         return self.read_witness(result.summary, *files), truth
 
     def await_samples(self):
-        """Until two more snapshots are stored: the first may have begun before now."""
+        """Until two more snapshots are stored: the first may have begun before now. Beside a daemon, which
+        stores its own, `sonde run` samples at other times, but more often."""
+        count = 10 if self.situation.daemon else 2
         def latest():
             found = self.stored("SELECT max(id) FROM snapshots")
             return (found and found[0][0]) or 0
         before = latest()
-        harness.wait_until(lambda: latest() >= before + 2, "sonde takes samples")
+        harness.wait_until(lambda: latest() >= before + count, "sonde takes samples")
 
     @staticmethod
     def has_program(pid, name):
