@@ -2,6 +2,7 @@
 """sonde run: CPU and memory compared with the commands' own getrusage or with GNU time."""
 import os
 import shlex
+import tempfile
 import unittest
 
 import harness
@@ -195,22 +196,25 @@ class InputOutput(harness.TestCase):
     @harness.needs_program("time")
     def test_each_byte_counts_once(self):
         """The kernel adds the I/O of a reaped child to that of its parent, here at three levels."""
-        path = os.path.join(self.open_directory(), "file")
+        # the directory for temporary files may be in memory
+        directory = self.enterContext(tempfile.TemporaryDirectory(dir=os.path.dirname(harness.SONDE)))
+        os.chmod(directory, 0o1777)
+        path = os.path.join(directory, "file")
         script = f"dd if=/dev/zero of={path} bs=1M count=32 2>/dev/null; sleep 0.15; rm -f {path}"
         for _ in range(3):
             script = "sh -c " + shlex.quote(script) + "; sleep 0.15"
         for options, prefix in (((), ()), (("--exact",), ()), ((), harness.unprivileged())):
             with self.subTest(options=options, prefix=prefix):
-                truth_path = os.path.join(self.open_directory(), f"time-{len(self.started)}")
+                truth_path = os.path.join(directory, f"time-{len(self.started)}")
                 result = self.run_sonde("run", "--no-store", *options, "--", "time", "-o", truth_path,
                                         "-f", "%I %O", "sh", "-c", script, prefix=prefix,
-                                        cwd=self.open_directory())
+                                        cwd=directory)
                 if result.status == 1 and options:
                     continue  # no kernel collector here: its own tests state why
                 self.assertEqual(result.status, 0, result)
                 read, written = (512 * int(blocks) for blocks in self.read(truth_path).split())
                 if not written:
-                    self.skipTest("the directory for temporary files is in memory")
+                    self.skipTest("the build directory is in memory")
                 self.assertGreaterEqual(written, 32 << 20)
                 # `time` also reads its own program and writes its file.
                 self.assert_near(result.summary["write_bytes"], written, ratio=0, slack=1 << 16,

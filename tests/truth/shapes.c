@@ -4,6 +4,7 @@
  * ends when its stdin ends. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -37,6 +38,17 @@ static void reap_all(void)
 {
     while (wait(NULL) > 0 || errno == EINTR)
         ;
+}
+
+/* Waits for the end of a process of another parent. Its descriptors are closed earlier than it ends. */
+static void await_end(pid_t pid)
+{
+    struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+
+    if (end.fd < 0 && errno == ESRCH) /* it has been reaped */
+        return;
+    if (end.fd < 0 || poll(&end, 1, -1) != 1)
+        fail("poll");
 }
 
 static int64_t cpu_ms(void)
@@ -139,7 +151,7 @@ static void unreaped(long *arguments)
 static void orphan(long *arguments)
 {
     int seen[2];
-    char byte;
+    pid_t pid;
 
     if (pipe(seen) < 0)
         fail("pipe");
@@ -147,35 +159,30 @@ static void orphan(long *arguments)
         setsid();
         if (fork_or_fail() > 0)
             _exit(0);
-        close(seen[0]);
+        pid = getpid();
+        if (write(seen[1], &pid, sizeof(pid)) != sizeof(pid))
+            fail("write");
         burn_user(arguments[0]);
         _exit(0);
     }
-    close(seen[1]);
-    reap_all();
-    if (read(seen[0], &byte, 1) < 0) /* until the orphan has ended */
+    if (read(seen[0], &pid, sizeof(pid)) != sizeof(pid))
         fail("read");
+    reap_all();
+    await_end(pid);
 }
 
 /* sibling MS: a process whose parent is the parent of the one that started it */
 static void sibling(long *arguments)
 {
-    int ended[2];
-    char byte;
-
-    if (pipe(ended) < 0)
-        fail("pipe");
     long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+
     if (pid < 0)
         fail("clone");
     if (pid == 0) {
-        close(ended[0]);
         burn_user(arguments[0]);
         _exit(0);
     }
-    close(ended[1]);
-    if (read(ended[0], &byte, 1) < 0)
-        fail("read");
+    await_end((pid_t)pid);
 }
 
 /* ends COUNT STATUS SIGNAL: children that end with the status, and as many that the signal kills */
