@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._heirs import Estate, Heirs, discards_children
+from ._adopted import AdoptedChildren, LeftUsage, discards_children
 from ._monitor import ResourceMonitor
 from ._records import ResourceSample, ResourceSummary
 
@@ -26,7 +26,7 @@ class CommandSummary(ResourceSummary):
     """The usage of a command and all its descendants, and its result: `returncode` is negative for
     a signal, as in subprocess. `duration_sec` is the time from its start to its end.
 
-    `exactness` says how good `cpu_seconds` and `peak_rss_mb` are: "exact", "sampled" or
+    `exactness` states how good `cpu_seconds` and `peak_rss_mb` are: "exact", "sampled" or
     "lower_bound". CPU time comes from the kernel. It is a lower bound if descendants for which the
     command did not wait cannot be counted, see run(). The three figures of memory are None if the
     command ended before the first sample.
@@ -52,23 +52,23 @@ class CommandSummary(ResourceSummary):
 class _End:
     returncode: int | None
     usage: resource.struct_rusage | None
-    left: Estate
+    left: LeftUsage
 
 
-def _reap(process: subprocess.Popen[Any], heirs: Heirs) -> _End:
+def _reap(process: subprocess.Popen[Any], adopted: AdoptedChildren) -> _End:
     discards = discards_children(process.pid)
     try:
         _, status, usage = os.wait4(process.pid, 0)
     except ChildProcessError:
         process.returncode = 0  # prevents a wait for another process with the same pid
-        return _End(None, None, Estate())
+        return _End(None, None, LeftUsage())
     process.returncode = os.waitstatus_to_exitcode(status)
-    left = heirs.reap()
+    left = adopted.reap()
     left.is_complete &= not discards
     return _End(process.returncode, usage, left)
 
 
-def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor, heirs: Heirs) -> _End:
+def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor, adopted: AdoptedChildren) -> _End:
     """Waits for the end. The last sample is that of the zombie, which has the whole CPU time."""
     try:
         with contextlib.suppress(ProcessLookupError):  # it has already ended
@@ -80,7 +80,7 @@ def _wait(process: subprocess.Popen[Any], monitor: ResourceMonitor, heirs: Heirs
         raise
     finally:
         monitor.stop()
-        end = _reap(process, heirs)
+        end = _reap(process, adopted)
     return end
 
 
@@ -96,8 +96,8 @@ def _figures(summary: ResourceSummary, end: _End, inherited_kb: int, duration: f
                 peak = max(peak or 0.0, peak_kb / 1024)
         of_kernel = end.usage.ru_utime + end.usage.ru_stime + end.left.cpu_seconds
         # The kernel's figure lacks what no process waited for; then the samples may have more.
-        cpu_seconds = max(sampled or 0.0, of_kernel)
-        is_exact = end.left.is_complete and cpu_seconds - of_kernel <= _CPU_SLACK_SEC
+        is_exact = end.left.is_complete and (sampled or 0.0) - of_kernel <= _CPU_SLACK_SEC
+        cpu_seconds = of_kernel if is_exact else max(sampled or 0.0, of_kernel)
         exactness["cpu_seconds"] = "exact" if is_exact else "lower_bound"
     elif sampled is not None:
         exactness["cpu_seconds"] = "lower_bound"
@@ -136,13 +136,13 @@ def run(args: Sequence[str | os.PathLike[str]], *, sample_interval_sec: float = 
         raise ValueError("args: empty, expected a command")
     ResourceMonitor(sample_interval_sec, gpu_profiler)  # checks the arguments before the start
     started = time.monotonic()
-    with Heirs(may_adopt=gpu_profiler is None) as heirs:
+    with AdoptedChildren(may_adopt=gpu_profiler is None) as adopted:
         process = subprocess.Popen(words, **popen)
         # The command inherits the peak of this process, so a peak up to that one is unknown. It is read
         # after the fork, because it can grow until then.
         inherited_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         monitor = ResourceMonitor(sample_interval_sec, gpu_profiler, pid=process.pid)
-        end = _wait(process, monitor, heirs)
+        end = _wait(process, monitor, adopted)
     duration = time.monotonic() - started
     figures = _figures(monitor.summary, end, inherited_kb, duration)
     if check and end.returncode is None:

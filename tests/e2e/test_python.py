@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -33,7 +34,7 @@ if harness.is_sanitized() and "LD_PRELOAD" not in os.environ:
 sys.path.insert(0, str(SOURCE / "python"))
 sys.dont_write_bytecode = True
 import sonde  # noqa: E402
-from sonde import _library  # noqa: E402
+from sonde import _command, _library  # noqa: E402
 
 MB = 1 << 20
 
@@ -483,9 +484,9 @@ class Commands(harness.TestCase):
                 self.assertIsNone(sonde.ResourceSummary.from_dict(result.to_dict()).peak_rss_mb)
                 self.assertIn("memory -;", str(result))
 
-    def run_alone(self, code, *words):
+    def run_alone(self, code, *words, prefix=()):
         """The output of a Python program that has no other thread or child."""
-        result = self.run_program(sys.executable, "-c", "import sonde, sys, os\n" + code, *words, env={
+        result = self.run_program(*prefix, sys.executable, "-c", "import sonde, sys, os\n" + code, *words, env={
             **os.environ, "PYTHONPATH": str(SOURCE / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
         self.assertEqual((result.status, result.stderr), (0, ""), result)
         return result.stdout.decode()
@@ -523,6 +524,20 @@ class Commands(harness.TestCase):
                 self.assertGreaterEqual(float(seconds), burned * 0.99, out)
                 self.assertEqual(exactness, "exact", out)
 
+    def test_exact_is_the_kernels_figure(self):
+        """The samples may round the time of ended children up: then they are not used."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        of_kernel = usage.ru_utime + usage.ru_stime + 1
+        for more, is_complete, exactness in ((0.015, True, "exact"), (-0.5, True, "exact"),
+                                             (0.5, True, "lower_bound"), (0.015, False, "lower_bound")):
+            with self.subTest(more=more, is_complete=is_complete):
+                end = _command._End(0, usage, _command.LeftUsage(1.0, 0, is_complete))
+                sampled = sonde.ResourceSummary(**{**WHOLE, "cpu_seconds": of_kernel + more})
+                figures = _command._figures(sampled, end, 0, 2.0)
+                self.assertEqual(figures["exactness"]["cpu_seconds"], exactness)
+                is_larger = exactness == "lower_bound"
+                self.assertEqual(figures["cpu_seconds"], of_kernel + (more if is_larger else 0))
+
     def test_what_cannot_be_counted_is_marked(self):
         """Other children or threads of this program, a child that runs on, children that are discarded."""
         discards = (DEBIAN_PYTHON, "-c", "import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)")
@@ -546,6 +561,24 @@ class Commands(harness.TestCase):
                                "except ChildProcessError:\n    print('no children')", "true")
         self.assertRegex(out, r"(?m)^result \S+ exact$")
         self.assertIn("no children", out)
+
+    @harness.needs_namespaces()
+    def test_child_with_the_pid_of_one_that_ran_on(self):
+        """The program has waited for that one itself, and then waits for its own child."""
+        out = self.run_alone("import time\n" + self.LEAVE + "os.close(keep)\n"
+                             "pid = os.wait()[0]\n"
+                             # the kernel states when a process started in units of 10 ms
+                             "now = time.monotonic()\n"
+                             "while time.monotonic() < now + .02: pass\n"
+                             "with open('/proc/sys/kernel/ns_last_pid', 'w') as last:\n"
+                             "    last.write(str(pid - 1))\n"
+                             "own = os.fork()\n"
+                             "if own == 0:\n    os._exit(7)\n"
+                             "os.waitid(os.P_PID, own, os.WEXITED | os.WNOWAIT)\n"
+                             "sonde.run(['true'])\n"
+                             "print('own', own == pid, os.waitpid(own, 0)[1] >> 8)",
+                             prefix=("unshare", "--fork", "--pid", "--mount-proc"))
+        self.assertIn("own True 7\n", out)
 
     def test_how_it_ended(self):
         self.assertEqual(sonde.run(["sh", "-c", "exit 3"]).returncode, 3)

@@ -14,8 +14,9 @@ _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _WALL = 0x40000000  # also children that end without SIGCHLD
 _CHILD_IGNORED = 1 << (signal.SIGCHLD - 1)
 
-# Processes that earlier commands left running here. They are reaped later, so that none stays a zombie.
-_left_running: set[int] = set()
+# Processes that earlier commands left running here: pid and start. They are reaped later, so that none stays
+# a zombie. If the program itself has waited for one, its pid may be that of another child now.
+_left_running: set[tuple[int, bytes]] = set()
 
 
 def _prctl(option: int, argument: Any) -> int:
@@ -32,14 +33,22 @@ def _is_subreaper() -> bool:
     return _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(value)) != 0 or value.value != 0
 
 
+def _start_of(pid: int) -> bytes | None:
+    """When a process started, as the kernel writes it. None: there is none."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]
+    except OSError:
+        return None
+
+
 def _reap_left_running() -> None:
-    for pid in list(_left_running):
+    for pid, start in list(_left_running):
         try:
-            is_over = os.waitpid(pid, os.WNOHANG | _WALL)[0] != 0
+            is_over = _start_of(pid) != start or os.waitpid(pid, os.WNOHANG | _WALL)[0] != 0
         except ChildProcessError:
             is_over = True
         if is_over:
-            _left_running.discard(pid)
+            _left_running.discard((pid, start))
 
 
 def _has_children() -> bool:
@@ -71,8 +80,8 @@ def discards_children(pid: int) -> bool:
 
 
 @dataclass
-class Estate:
-    """What the children used that a command left to this process. Not complete: some still run, or
+class LeftUsage:
+    """The usage of the children that a command left to this process. Not complete: some still run, or
     ignored SIGCHLD, or were not left to it."""
 
     cpu_seconds: float = 0.0
@@ -80,7 +89,7 @@ class Estate:
     is_complete: bool = False
 
 
-class Heirs:
+class AdoptedChildren:
     """A context in which orphans of a command become children of this process, as the children become
     that it starts with CLONE_PARENT, so that the kernel reports their usage.
 
@@ -92,28 +101,28 @@ class Heirs:
         self.adopts = (may_adopt and threading.active_count() == 1 and not _has_children()
                        and not _is_subreaper() and _set_subreaper(True))
 
-    def __enter__(self) -> Heirs:
+    def __enter__(self) -> AdoptedChildren:
         return self
 
     def __exit__(self, *_: Any) -> None:
         if self.adopts:
             _set_subreaper(False)
-            _left_running.update(_children())
+            _left_running.update((pid, start) for pid in _children() if (start := _start_of(pid)))
 
-    def reap(self) -> Estate:
+    def reap(self) -> LeftUsage:
         """Reaps those that have ended, after the command was reaped."""
-        estate = Estate(is_complete=self.adopts)
+        left = LeftUsage(is_complete=self.adopts)
         while self.adopts:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WALL)
             except ChildProcessError:
                 break
             if not ended:  # some still run
-                estate.is_complete = False
+                left.is_complete = False
                 break
             if discards_children(ended.si_pid):
-                estate.is_complete = False
+                left.is_complete = False
             usage = os.wait4(ended.si_pid, _WALL)[2]
-            estate.cpu_seconds += usage.ru_utime + usage.ru_stime
-            estate.peak_kb = max(estate.peak_kb, usage.ru_maxrss)
-        return estate
+            left.cpu_seconds += usage.ru_utime + usage.ru_stime
+            left.peak_kb = max(left.peak_kb, usage.ru_maxrss)
+        return left
