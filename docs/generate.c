@@ -117,6 +117,8 @@ static void append_column(const struct column *column, struct text *out)
         text_append_string(out, "character code");
     else if (column->form == COLUMN_STEPS && column->steps_per_unit != 0)
         text_printf(out, "integer: %s × %g", field_unit_name(field->unit), column->steps_per_unit);
+    else if (field->type == FIELD_BOOL)
+        text_append_string(out, "integer: 1 for true, 0 for false");
     else if (field->type == FIELD_INT)
         text_printf(out, "integer%s%s", field->unit ? ": " : "", field_unit_name(field->unit));
     else if (field->type == FIELD_REAL)

@@ -156,9 +156,9 @@ int registry_end_sheet(struct run *run, int64_t sheet_num)
     TAILQ_FOREACH (entry, &entry_of(run)->members, in_run)
         if (entry->member.node == &sheet->node)
             entry->member.node = &run->node;
-    LIST_FOREACH(inner, &entry_of(run)->inner, siblings)
-    if (inner->run.node.outer == &sheet->node)
-        inner->run.node.outer = &run->node;
+    LIST_FOREACH (inner, &entry_of(run)->inner, siblings)
+        if (inner->run.node.outer == &sheet->node)
+            inner->run.node.outer = &run->node;
     return 1;
 }
 
