@@ -242,8 +242,10 @@ static void mark_lower_bounds(struct run_exactness *exactness)
 static void mark_peak_lower_bound(struct run_exactness *exactness)
 {
     exactness->peak_rss_mb = LOWER_BOUND;
-    if (exactness->peak_total_mb == EXACT) /* of a single process */
-        exactness->peak_total_mb = exactness->peak_unique_mb = LOWER_BOUND;
+    if (exactness->peak_total_mb == EXACT) { /* of a single process */
+        exactness->peak_total_mb = LOWER_BOUND;
+        exactness->peak_unique_min_mb = exactness->peak_unique_mb = LOWER_BOUND;
+    }
 }
 
 static const struct process_metric *find_process(const struct snapshot *snapshot, pid_t pid)

@@ -275,6 +275,24 @@ static void test_left_processes_are_listed(void **state _unused_)
     latest->processes.items = NULL;
 }
 
+/* It may have had more memory before it executed its program. */
+static void test_peak_of_a_single_process_that_is_left(void **state _unused_)
+{
+    struct process_metric items[] = {{.pid = 101, .state = 'S', .command = "sleep 60"}};
+
+    latest->processes.items = items;
+    latest->processes.count = 1;
+    facts.processes = 1;
+    assert_int_equal(registry_add(registry, run, INT_UNKNOWN, 101), 0);
+    make();
+    assert_int_equal(summary.profile.exactness.peak_rss_mb, LOWER_BOUND);
+    assert_int_equal(summary.profile.exactness.peak_total_mb, LOWER_BOUND);
+    assert_int_equal(summary.profile.exactness.peak_unique_min_mb, LOWER_BOUND);
+    assert_int_equal(summary.profile.exactness.peak_unique_mb, LOWER_BOUND);
+    latest->processes.count = 0;
+    latest->processes.items = NULL;
+}
+
 /* ---- outcome and cause ---- */
 
 static void test_an_exit_status_is_a_failure(void **state _unused_)
@@ -409,6 +427,7 @@ int main(void)
         TEST(test_sums_of_a_single_process_are_its_own),
         TEST(test_sums_are_at_least_the_largest_process),
         TEST(test_left_processes_are_listed),
+        TEST(test_peak_of_a_single_process_that_is_left),
         TEST(test_an_exit_status_is_a_failure),
         TEST(test_the_sender_of_a_passed_on_signal_is_named),
         TEST(test_a_signal_from_the_terminal),
