@@ -7,7 +7,7 @@
 
 int proc_pss_parse(const char *bytes, size_t length, struct proc_pss *ret)
 {
-    struct proc_pss pss = {.total_bytes = INT_UNKNOWN, .file_bytes = INT_UNKNOWN};
+    struct proc_pss pss = {.total_bytes = INT_UNKNOWN, .anon_bytes = INT_UNKNOWN};
     const char *at = bytes;
     struct line line;
 
@@ -15,13 +15,13 @@ int proc_pss_parse(const char *bytes, size_t length, struct proc_pss *ret)
         int r = 0;
         if (line_skip_key(&line, "Pss:"))
             r = line_scan_kb(&line, &pss.total_bytes);
-        else if (line_skip_key(&line, "Pss_File:"))
-            r = line_scan_kb(&line, &pss.file_bytes);
+        else if (line_skip_key(&line, "Pss_Anon:"))
+            r = line_scan_kb(&line, &pss.anon_bytes);
         if (r < 0)
             return r;
     }
-    if (!int_is_known(pss.total_bytes) || !int_is_known(pss.file_bytes) ||
-        pss.file_bytes > pss.total_bytes)
+    if (!int_is_known(pss.total_bytes) || !int_is_known(pss.anon_bytes) ||
+        pss.anon_bytes > pss.total_bytes)
         return -EBADMSG;
     *ret = pss;
     return 0;

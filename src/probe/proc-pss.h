@@ -7,7 +7,7 @@
 
 struct proc_pss {
     int64_t total_bytes;
-    int64_t file_bytes; /* the part that is files */
+    int64_t anon_bytes; /* the part that is neither files nor shared memory */
 };
 
 /* Returns 0, or -EBADMSG, also for a kernel before Linux 5.4, which does not show the parts. */

@@ -12,7 +12,11 @@
  * - Upper end: a copy counts with what it can have faulted in. What it inherited is still in its
  *   parent, or the parent has lost it since: by copying it (a fault) or by freeing it.
  * A copy counts completely in the upper end if its parent is gone, runs another program, or belongs
- * to another node. */
+ * to another node.
+ *
+ * The truth can be below the lower end in two cases: pages with the same content that KSM has
+ * merged count in each process, and so does a page that one of two processes has read back from
+ * swap. */
 #include <errno.h>
 
 #include "base/macros.h"
@@ -201,11 +205,9 @@ static void add_to_sums(const struct account_memory *memory, struct memory_sums 
     sums->own_bytes += own;
     sums->shared_bytes += memory->shared_bytes;
     sums->shared_max = MAX(sums->shared_max, memory->shared_bytes);
-    sums->file_bytes += memory->shared_bytes;
     if (!int_is_known(memory->shmem_bytes))
         return;
     int64_t shmem = MIN(memory->shmem_bytes, memory->shared_bytes);
-    sums->file_bytes -= shmem;
     sums->shmem_max = MAX(sums->shmem_max, shmem);
     sums->file_max = MAX(sums->file_max, memory->shared_bytes - shmem);
 }
@@ -268,9 +270,9 @@ bool ledger_may_have_peak(const struct ledger *ledger, const struct run_node *no
     return true;
 }
 
-/* Pages of files count only in part if processes of others map them too: the truth lies between
- * this part and all of them. A tick that could not be measured counts with its own interval, until
- * one that is as large can. */
+/* Files and shared memory count only in part if processes outside the node map them too: the truth
+ * lies between this part and all of them. A tick that could not be measured counts with its own
+ * interval, until one that is as large can. */
 void ledger_measured(struct ledger *ledger, const struct run_node *node,
                      const struct measured_memory *measured)
 {
@@ -280,12 +282,12 @@ void ledger_measured(struct ledger *ledger, const struct run_node *node,
     if (!measured) {
         run->unmeasured_peak = MAX(run->unmeasured_peak, usage->unique_bytes);
     } else {
-        int64_t others = measured->total_bytes - measured->file_bytes;
-        int64_t files = MAX(run->tick_memory.file_bytes, measured->file_bytes);
+        int64_t shared =
+            MAX(run->tick_memory.shared_bytes, measured->total_bytes - measured->anon_bytes);
         if (usage->unique_bytes >= run->unmeasured_peak)
             run->unmeasured_peak = 0;
         usage->unique_min_bytes = MAX(usage->unique_min_bytes, measured->total_bytes);
-        usage->unique_bytes = MIN(usage->unique_bytes, others + files);
+        usage->unique_bytes = MIN(usage->unique_bytes, measured->anon_bytes + shared);
         usage->unique_bytes = MAX(usage->unique_bytes, usage->unique_min_bytes);
         run->measured_peak = MAX(run->measured_peak, usage->unique_bytes);
     }

@@ -52,7 +52,6 @@ struct memory_sums {
     int64_t file_max, shmem_max; /* parts of the shared memory, where they are known */
     int64_t saved_bytes;         /* inherited by copies, and so perhaps counted twice */
     int64_t lost_bytes;          /* the part of it that the parents may not have any more */
-    int64_t file_bytes;          /* files, of all processes; all shared memory if not known */
     uint64_t growth;
 };
 

@@ -177,10 +177,10 @@ int ledger_set_outer(struct ledger *ledger, const struct run_node *node,
 void ledger_end_step(struct ledger *ledger, const struct run_node *node);
 
 /* The memory of the processes of a node by their page tables: the sum of each page, divided by the
- * number of processes that map it. Processes of other runs may share files. */
+ * number of processes that map it. */
 struct measured_memory {
     int64_t total_bytes;
-    int64_t file_bytes; /* the part that is files */
+    int64_t anon_bytes; /* the part that is neither files nor shared memory */
 };
 
 /* Leaves it to the caller to measure the memory of this node: its upper peak rises only by

@@ -93,7 +93,7 @@ static int add_pss(int proc_fd, pid_t pid, struct proc_pss *sum)
     if (r < 0)
         return r;
     sum->total_bytes += pss.total_bytes;
-    sum->file_bytes += pss.file_bytes;
+    sum->anon_bytes += pss.anon_bytes;
     return 0;
 }
 
@@ -138,6 +138,6 @@ void memory_reader_measure(struct memory_reader *reader, const struct measured_r
         reader->growth = growth;
     ledger_measured(ledger, run->node,
                     is_measured ? &(struct measured_memory){.total_bytes = sum.total_bytes,
-                                                            .file_bytes = sum.file_bytes}
+                                                            .anon_bytes = sum.anon_bytes}
                                 : NULL);
 }

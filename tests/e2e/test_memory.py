@@ -2,6 +2,7 @@
 """The memory of all processes of a run, with shared pages counted once: the interval contains the
 truth, which the page tables of the processes give while they hold still."""
 import array
+import mmap
 import os
 import time
 
@@ -148,6 +149,23 @@ class Together(harness.TestCase):
             for prefix in ((), harness.unprivileged()):
                 with self.subTest(kind=case[0], prefix=prefix):
                     self.check(case, prefix, ("--pss",))
+
+    @harness.needs_memory(1024)
+    def test_measured_memory_of_others(self):
+        """Shared memory that a process outside the run has mapped, too."""
+        size = 30 * MB
+        path = os.path.join(self.open_directory(), "shared")
+        for number in range(3):
+            descriptor = os.memfd_create("shared")
+            self.addCleanup(os.close, descriptor)
+            os.ftruncate(descriptor, size)
+            os.symlink(f"/proc/{os.getpid()}/fd/{descriptor}", f"{path}{number}")
+            shared = mmap.mmap(descriptor, size)
+            self.addCleanup(shared.close)
+            for page in range(0, size, PAGE):
+                shared[page] = 1
+        summary, _, _ = self.check(("files", 3, size // MB, path), options=("--pss",))
+        self.assertGreaterEqual(summary["peak_unique_mb"], 3 * size // MB)
 
     @harness.needs_memory(1024)
     def test_programs_count_completely(self):

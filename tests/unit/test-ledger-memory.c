@@ -302,11 +302,11 @@ static void test_memory_of_all_runs(void **state _unused_)
 
 /* ---- measured ---- */
 
-static void measure(int64_t total_mb, int64_t file_mb)
+static void measure(int64_t total_mb, int64_t anon_mb)
 {
     ledger_measured(
         ledger, &outer.node,
-        &(struct measured_memory){.total_bytes = total_mb * MB, .file_bytes = file_mb * MB});
+        &(struct measured_memory){.total_bytes = total_mb * MB, .anon_bytes = anon_mb * MB});
 }
 
 static void check_peak(int64_t min_mb, int64_t max_mb)
@@ -322,25 +322,40 @@ static void test_measured_memory(void **state _unused_)
     uint64_t growth, later;
 
     ledger_expect_measures(ledger, &outer.node);
-    TICK({100, 1, .shmem = 100, .file = 4, .program = 1},
-         {101, 100, .shmem = 100, .file = 4, .program = 2});
+    /* copies whose parent has ended */
+    TICK({100, 1, .anon = 100, .file = 4, .is_copy = true},
+         {101, 1, .anon = 100, .file = 4, .is_copy = true});
+    check(104, 208);
     assert_true(ledger_may_have_peak(ledger, &outer.node, &growth));
-    measure(105, 5); /* the same memory; the files are shared with others, too */
+    measure(105, 100); /* the same memory; others have mapped the files, too */
     check_peak(105, 108);
     /* Another page fault: now they may have memory of their own. */
-    TICK({100, 1, .shmem = 100, .file = 4, .faulted = 1, .program = 1},
-         {101, 100, .shmem = 100, .file = 4, .program = 2});
+    TICK({100, 1, .anon = 100, .file = 4, .faulted = 1, .is_copy = true},
+         {101, 1, .anon = 100, .file = 4, .is_copy = true});
     assert_true(ledger_may_have_peak(ledger, &outer.node, &later));
     assert_int_not_equal(growth, later);
     ledger_measured(ledger, &outer.node, NULL);
     check_peak(105, 208);
-    TICK({100, 1, .shmem = 100, .file = 4, .faulted = 2, .program = 1},
-         {101, 100, .shmem = 100, .file = 4, .program = 2});
-    measure(155, 5);
+    TICK({100, 1, .anon = 100, .file = 4, .faulted = 2, .is_copy = true},
+         {101, 1, .anon = 100, .file = 4, .is_copy = true});
+    measure(155, 150);
     check_peak(155, 158);
-    TICK({100, 1, .shmem = 100, .file = 4, .faulted = 2, .program = 1});
+    TICK({100, 1, .anon = 100, .file = 4, .faulted = 2, .is_copy = true});
     assert_false(ledger_may_have_peak(ledger, &outer.node, &later));
     check_peak(155, 158);
+}
+
+/* A process outside may have mapped the same shared memory: then half of it is missing here. */
+static void test_measured_shared_memory(void **state _unused_)
+{
+    ledger_expect_measures(ledger, &outer.node);
+    TICK({100, 1, .anon = 10, .shmem = 100, .program = 1});
+    measure(60, 10);
+    check_peak(110, 110);
+    TICK({100, 1, .anon = 10, .shmem = 100, .program = 1},
+         {101, 100, .anon = 10, .shmem = 100, .faulted = 1, .program = 2});
+    measure(87, 20);
+    check_peak(120, 220);
 }
 
 static void test_peaks(void **state _unused_)
@@ -377,6 +392,7 @@ int main(void)
         T(test_runs_within_runs),
         T(test_memory_of_all_runs),
         T(test_measured_memory),
+        T(test_measured_shared_memory),
         T(test_peaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -361,10 +361,10 @@ static void test_pss_has_two_figures(void **state)
                         "Pss_Dirty: 20 kB\nPss_Anon: 300 kB\nPss_File: 250 kB\nPss_Shmem: 150 kB\n";
     assert_int_equal(PARSE(proc_pss_parse, text, &pss), 0);
     assert_int_equal(pss.total_bytes, 700 * 1024);
-    assert_int_equal(pss.file_bytes, 250 * 1024);
+    assert_int_equal(pss.anon_bytes, 300 * 1024);
     assert_bad(proc_pss_parse, "Pss: 700 kB\n", &pss);
-    assert_bad(proc_pss_parse, "Pss: 700 kB\nPss_File: 701 kB\n", &pss);
-    assert_bad(proc_pss_parse, "Pss: -1 kB\nPss_File: 1 kB\n", &pss);
+    assert_bad(proc_pss_parse, "Pss: 700 kB\nPss_Anon: 701 kB\n", &pss);
+    assert_bad(proc_pss_parse, "Pss: -1 kB\nPss_Anon: 1 kB\n", &pss);
 }
 
 static void test_io_counts_storage_only(void **state)

@@ -10,7 +10,8 @@
  *   sharing exec COUNT MB 0       programs with MB each
  *   sharing distinct COUNT MB 0   each with shared memory of its own
  *   sharing same COUNT MB 0       all with the same shared memory
- *   sharing file COUNT MB PATH    programs that have mapped the same file */
+ *   sharing file COUNT MB PATH    programs that have mapped the same file
+ *   sharing files COUNT MB PATH   programs that have mapped a file each: PATH0, PATH1 and so on */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -93,11 +94,11 @@ static void run_child(const char *kind, char *memory, size_t bytes, size_t dirty
     _exit(0);
 }
 
-/* `sharing exec|file 0 MB PATH` is one of the programs; it inherits the pipe as descriptor 3. */
+/* `sharing exec|file|files 0 MB PATH` is one of the programs; it has the pipe as descriptor 3. */
 static int run_program(const char *kind, size_t bytes, const char *path)
 {
     ready[1] = 3;
-    if (strcmp(kind, "file") == 0)
+    if (strncmp(kind, "file", 4) == 0)
         map_file(path, bytes);
     else
         fill(bytes, MAP_PRIVATE, MADV_NORMAL);
@@ -106,10 +107,15 @@ static int run_program(const char *kind, size_t bytes, const char *path)
     return 0;
 }
 
-static void start_program(char **arguments)
+static void start_program(char **arguments, long number)
 {
-    char none[] = "0";
-    char *own[] = {arguments[0], arguments[1], none, arguments[3], arguments[4], NULL};
+    char none[] = "0", path[4096];
+    char *own[] = {arguments[0], arguments[1], none, arguments[3], path, NULL};
+
+    if (strcmp(arguments[1], "files") == 0)
+        snprintf(path, sizeof(path), "%s%ld", arguments[4], number);
+    else
+        snprintf(path, sizeof(path), "%s", arguments[4]);
 
     dup2(ready[1], 3);
     execv("/proc/self/exe", own);
@@ -130,7 +136,7 @@ static void start_all(char **arguments)
     const char *kind = arguments[1];
     long count = atol(arguments[2]);
     size_t bytes = (size_t)atol(arguments[3]) * MB, dirty = (size_t)atol(arguments[4]) * MB;
-    int is_program = strcmp(kind, "exec") == 0 || strcmp(kind, "file") == 0;
+    int is_program = strcmp(kind, "exec") == 0 || strncmp(kind, "file", 4) == 0;
     char *memory = NULL;
 
     if (!is_program && strcmp(kind, "distinct") != 0)
@@ -141,7 +147,7 @@ static void start_all(char **arguments)
             clone(run_in_same_memory, allocate(MB, MAP_PRIVATE) + MB, CLONE_VM | SIGCHLD, NULL);
         } else if (fork() == 0) {
             if (is_program)
-                start_program(arguments);
+                start_program(arguments, i);
             run_child(kind, memory, bytes, dirty);
         }
     }
