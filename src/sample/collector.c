@@ -55,11 +55,11 @@ static void read_bounds(struct collector *collector)
     collector->bounds.at_ticks = ticks_of(&now);
 }
 
-static void update_bounds(struct collector *collector)
+static void update_bounds(struct collector *collector, bool is_full_tick)
 {
     if (may_have_copies(collector))
         read_bounds(collector);
-    sampler_set_bounds(collector->sampler, &collector->bounds);
+    sampler_set_bounds(collector->sampler, &collector->bounds, is_full_tick);
 }
 
 /* sonde starts its command first. A process that is so young has made no huge pages that matter. */
@@ -69,7 +69,7 @@ static void init_bounds(struct collector *collector)
     collector->bounds.fault_bytes = collector->huge_pages.fault_bytes;
     read_bounds(collector);
     collector->bounds.at_ticks -= (uint64_t)sysconf(_SC_CLK_TCK);
-    sampler_set_bounds(collector->sampler, &collector->bounds);
+    sampler_set_bounds(collector->sampler, &collector->bounds, true);
 }
 
 int collector_new(const struct collector_options *options, struct collector **ret)
@@ -164,7 +164,7 @@ int collector_read_pids(struct collector *collector, const pid_t *pids, size_t c
     int r = read_pids(collector, pids, count, false);
     if (r < 0)
         return r;
-    update_bounds(collector);
+    update_bounds(collector, false);
     *ret = &collector->readings;
     return 0;
 }
@@ -188,7 +188,7 @@ int collector_take(struct collector *collector, const struct collect_request *re
     if (r < 0)
         return r;
     system_probe_read(collector->system, started_ns, &system);
-    update_bounds(collector);
+    update_bounds(collector, true);
     r = sampler_take(collector->sampler,
                      &(struct sampler_input){.readings = &collector->readings,
                                              .system = &system,

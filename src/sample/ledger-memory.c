@@ -307,12 +307,18 @@ int64_t ledger_unique_bytes(const struct ledger *ledger)
     return MIN(sum, ledger->bounds.total_bytes);
 }
 
-void ledger_set_bounds(struct ledger *ledger, const struct memory_bounds *bounds)
+/* Only bounds of full ticks become earlier ones: at the next full tick, all processes that have
+ * started since the last one are new, however many readings of some runs there were between. */
+void ledger_set_bounds(struct ledger *ledger, const struct memory_bounds *bounds, bool is_full_tick)
 {
-    if (ledger->bounds.at_ticks == bounds->at_ticks) /* not read again */
-        return;
     bool is_first = !ledger->bounds.at_ticks;
-    ledger->bounds_before = is_first ? *bounds : ledger->bounds_then;
-    ledger->bounds_then = is_first ? *bounds : ledger->bounds;
+    bool is_same = ledger->bounds.at_ticks == bounds->at_ticks;
+
+    if (is_first || (ledger->bounds_are_of_tick && !is_same)) {
+        ledger->bounds_before = is_first ? *bounds : ledger->bounds_then;
+        ledger->bounds_then = is_first ? *bounds : ledger->bounds;
+        ledger->bounds_are_of_tick = false;
+    }
+    ledger->bounds_are_of_tick |= is_full_tick;
     ledger->bounds = *bounds;
 }

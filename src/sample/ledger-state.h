@@ -74,7 +74,7 @@ struct account {
     struct cpu_time debit;       /* of vanished children that `reaped` does not contain yet */
     struct cpu_time surplus;     /* credit of the last tick without a debit */
     struct cpu_time final;
-    bool io_is_unknown; /* at the last reading, or there was none */
+    bool io_is_unknown;          /* at the last reading, or there was none */
     bool is_covered;             /* its exit and those of its children will be reported */
     struct cpu_time before;      /* of children that it had reaped before it was covered */
     int64_t peak;                /* the largest that was observed; 0: none */
@@ -109,7 +109,9 @@ struct ledger {
     struct map accounts;                   /* pid → struct account */
     struct map runs;                       /* by the node's address → struct run_account */
     struct VEC(struct account *) vanished; /* scratch list, reused from tick to tick */
-    struct memory_bounds bounds, bounds_then, bounds_before; /* the latest first */
+    struct memory_bounds bounds;           /* the latest */
+    struct memory_bounds bounds_then, bounds_before; /* of the full ticks before, the later first */
+    bool bounds_are_of_tick;                         /* the latest are those of a full tick */
 };
 
 static inline struct cpu_time add(struct cpu_time a, struct cpu_time b)

@@ -92,8 +92,10 @@ struct memory_bounds {
 #define FAULT_BYTES_MAX (UINT64_C(2) << 20)
 
 /* Sets the bounds for the next ticks. Call it before the first tick, too, so that earlier huge
- * pages do not count. Without a call, every fault may have made one. */
-void ledger_set_bounds(struct ledger *ledger, const struct memory_bounds *bounds);
+ * pages do not count. Without a call, every fault may have made one. `is_full_tick`: the processes
+ * of all runs are observed with them, not only those of one. */
+void ledger_set_bounds(struct ledger *ledger, const struct memory_bounds *bounds,
+                       bool is_full_tick);
 
 /* One tick: begin, observe every member that could be read, end. Returns 0 or -ENOMEM. `root`: only
  * of this node, which has none around it; NULL: of all. */

@@ -602,9 +602,10 @@ void sampler_measure(struct sampler *sampler, int proc_fd)
         memory_reader_measure(&sampler->memory_reader, &run, sampler->ledger);
 }
 
-void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds)
+void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds,
+                        bool is_full_tick)
 {
-    ledger_set_bounds(sampler->ledger, bounds);
+    ledger_set_bounds(sampler->ledger, bounds, is_full_tick);
 }
 
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run_node *node)

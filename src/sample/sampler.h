@@ -70,7 +70,8 @@ void sampler_forget_step(struct sampler *sampler, const struct run_node *node);
 /* Measures the memory of `node` at new peaks from now on: see memory-reader.h. */
 void sampler_expect_measures(struct sampler *sampler, const struct run_node *node);
 void sampler_measure(struct sampler *sampler, int proc_fd);
-void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds);
+void sampler_set_bounds(struct sampler *sampler, const struct memory_bounds *bounds,
+                        bool is_full_tick);
 
 /* Returns the usage of a node as of the last snapshot; NULL if nothing was ever observed of it. */
 const struct run_usage *sampler_usage(const struct sampler *sampler, const struct run_node *node);

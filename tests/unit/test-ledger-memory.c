@@ -19,7 +19,8 @@ static int set_up(void **state _unused_)
     if (r == 0)
         ledger_set_bounds(
             ledger,
-            &(struct memory_bounds){.total_bytes = INT64_MAX, .fault_bytes = PAGE, .at_ticks = 50});
+            &(struct memory_bounds){.total_bytes = INT64_MAX, .fault_bytes = PAGE, .at_ticks = 50},
+            true);
     return r;
 }
 
@@ -230,12 +231,19 @@ static void test_shared_memory_map_counts_once(void **state _unused_)
 
 /* ---- bounds ---- */
 
+static void put_bounds(int64_t total_mb, int64_t huge_mb, uint64_t at_ticks, bool is_full_tick)
+{
+    ledger_set_bounds(ledger,
+                      &(struct memory_bounds){.total_bytes = total_mb * MB,
+                                              .fault_bytes = PAGE,
+                                              .huge_bytes = (uint64_t)(huge_mb * MB),
+                                              .at_ticks = at_ticks},
+                      is_full_tick);
+}
+
 static void set_bounds(int64_t total_mb, int64_t huge_mb, uint64_t at_ticks)
 {
-    ledger_set_bounds(ledger, &(struct memory_bounds){.total_bytes = total_mb * MB,
-                                                      .fault_bytes = PAGE,
-                                                      .huge_bytes = (uint64_t)(huge_mb * MB),
-                                                      .at_ticks = at_ticks});
+    put_bounds(total_mb, huge_mb, at_ticks, true);
 }
 
 /* A single fault can add 2 MB then. Pages that were made before the fork do not count. */
@@ -250,6 +258,20 @@ static void test_huge_pages(void **state _unused_)
     set_bounds(100000, 620, 110);
     TICK({100, 1, .anon = 400, .faulted = 1}, {106, 100, .anon = 420, .is_copy = true});
     check(420, 400 + 20 + 20 /* of one of them, but which is not known */);
+}
+
+/* Other runs are read between two ticks. The child is first seen at the second tick: it started
+ * after the first, and all huge pages of before that are not its own. */
+static void test_huge_pages_with_readings_of_other_runs(void **state _unused_)
+{
+    set_bounds(100000, 600, 60);
+    set_bounds(100000, 600, 105);
+    TICK({100, 1, .anon = 400, .faulted = 1});
+    for (uint64_t at_ticks = 107; at_ticks < 110; at_ticks++)
+        put_bounds(100000, 610, at_ticks, false);
+    set_bounds(100000, 620, 110);
+    TICK({100, 1, .anon = 400, .faulted = 1}, {106, 100, .anon = 420, .is_copy = true});
+    check(420, 400 + 20 + 20);
 }
 
 /* Without settings, every fault may be one. */
@@ -387,6 +409,7 @@ int main(void)
         T(test_adopted_orphan),
         T(test_shared_memory_map_counts_once),
         T(test_huge_pages),
+        T(test_huge_pages_with_readings_of_other_runs),
         T(test_every_fault_may_be_a_huge_page),
         T(test_not_more_than_the_machine_has),
         T(test_runs_within_runs),
