@@ -147,6 +147,22 @@ def needs_connector(prefix=()):
                                "pid namespace")
 
 
+@functools.lru_cache(maxsize=None)
+def why_no_kernel_collector(prefix=()):
+    """None, or why the kernel collector cannot be used, as sonde reports it."""
+    with tempfile.TemporaryDirectory(prefix="sonde-") as directory:
+        os.chmod(directory, 0o1777)
+        done = subprocess.run([*prefix, SONDE, "run", "-q", "--no-store", "--exact", "--", "true"],
+                              env=clean_environment(directory), check=False, stderr=subprocess.PIPE,
+                              timeout=DEADLINE)
+        return None if done.returncode == 0 else done.stderr.decode()
+
+
+def needs_kernel_collector():
+    return unittest.skipIf(why_no_kernel_collector(),
+                           f"needs the kernel collector: {why_no_kernel_collector()}")
+
+
 def needs_namespaces():
     """Root may lack the privileges of root, as in many containers."""
     arguments = ["unshare", "--fork", "--pid", "--mount-proc", "true"]

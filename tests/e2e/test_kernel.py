@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """The kernel collector: BPF programs report every process, exit and signal; and the fallback where it
 cannot be used."""
-import functools
 import os
 import pathlib
 import signal
 import subprocess
-import tempfile
 import unittest
 
 import daemon
@@ -17,21 +15,6 @@ import harness
 STORM = int(os.environ.get("SONDE_STORM_PROCESSES", "6000"))
 CAPABILITIES = "bpf,perfmon"
 HUNGRY = "x = bytearray(200 << 20)"
-
-
-@functools.lru_cache(maxsize=None)
-def why_not(prefix=()):
-    """None, or why the kernel collector cannot be used, as sonde reports it."""
-    with tempfile.TemporaryDirectory(prefix="sonde-") as directory:
-        os.chmod(directory, 0o1777)
-        done = subprocess.run([*prefix, harness.SONDE, "run", "-q", "--no-store", "--exact", "--",
-                               "true"], env=harness.clean_environment(directory), check=False,
-                              stderr=subprocess.PIPE, timeout=harness.DEADLINE)
-        return None if done.returncode == 0 else done.stderr.decode()
-
-
-def needs_kernel_collector():
-    return unittest.skipIf(why_not(), f"needs the kernel collector: {why_not()}")
 
 
 def with_capabilities():
@@ -74,7 +57,7 @@ class Kernel(daemon.TestCase):
         return tuple(row[name] + folded[name] for name in ("n", "cpu", "unknown"))
 
 
-@needs_kernel_collector()
+@harness.needs_kernel_collector()
 class Storms(Kernel):
     """Thousands of processes, four at a time: all of them, with status and CPU time."""
 
@@ -132,7 +115,7 @@ class Storms(Kernel):
         self.assertGreaterEqual(summary["wall_seconds"], harness.KERNEL_DELAY_SECONDS)
 
 
-@needs_kernel_collector()
+@harness.needs_kernel_collector()
 class Ledger(Kernel):
     """The sum over all processes equals the total of wait4."""
 
@@ -181,7 +164,7 @@ class Ledger(Kernel):
         self.assertEqual(result.summary["processes"], 5)
 
 
-@needs_kernel_collector()
+@harness.needs_kernel_collector()
 class Signals(Kernel):
     def test_sender_is_named(self):
         sonde = self.daemon()
@@ -279,7 +262,7 @@ class Signals(Kernel):
         self.check_anomaly(oom, harness.UNPRIVILEGED_UID)
 
 
-@needs_kernel_collector()
+@harness.needs_kernel_collector()
 class Losses(Kernel):
     def test_ring_overflows(self):
         """A daemon is stopped during a storm: it reports the loss and continues."""
@@ -302,7 +285,7 @@ class Rights(Kernel):
     def status_of(self, config="", **options):
         return self.daemon(config, **options).rpc("daemon.status")
 
-    @needs_kernel_collector()
+    @harness.needs_kernel_collector()
     def test_root(self):
         status = self.status_of()
         self.assertEqual(status["collector"], "bpf")
@@ -320,12 +303,12 @@ class Rights(Kernel):
         self.assertEqual(text.count("profiler.collector is procfs"), 1)
 
     @harness.needs_root()
-    @needs_kernel_collector()
+    @harness.needs_kernel_collector()
     def test_two_capabilities_suffice(self):
         os.chmod(self.environment["HOME"], 0o777)
         prefix = with_capabilities()
-        if why_not(prefix):
-            self.skipTest(f"setpriv cannot give capabilities: {why_not(prefix)}")
+        if harness.why_no_kernel_collector(prefix):
+            self.skipTest(f"setpriv cannot give capabilities: {harness.why_no_kernel_collector(prefix)}")
         result = self.run_sonde("run", "--no-store", "--exact", "--", *self.storm(200),
                                 prefix=prefix)
         self.assertEqual(result.status, 0, result)
@@ -349,7 +332,7 @@ class Rights(Kernel):
         self.assertNotEqual(sonde.process.wait(harness.DEADLINE), 0)
         self.assertIn("no kernel collector", sonde.log)
 
-    @needs_kernel_collector()
+    @harness.needs_kernel_collector()
     def test_one_program_is_refused(self):
         """Everything else works, and the status names what is missing."""
         cases = {
@@ -372,13 +355,13 @@ class Rights(Kernel):
                     self.assertEqual(result.summary["processes"], 3)
                     self.await_end(result.summary["run_id"])
 
-    @needs_kernel_collector()
+    @harness.needs_kernel_collector()
     def test_all_programs_are_refused(self):
         status = self.status_of(env=self.refusing("*"))
         self.assertEqual(status["collector"], "procfs")
         self.assertIn("the kernel rejects the programs", status["collector_reason"])
 
-    @needs_kernel_collector()
+    @harness.needs_kernel_collector()
     @harness.needs_program("gcc")
     def test_libbpf_that_cannot_be_used(self):
         library = self.path("libbpf.so.1")

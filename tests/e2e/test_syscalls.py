@@ -12,7 +12,7 @@ import unittest
 import daemon
 import harness
 import tracing
-from test_kernel import needs_kernel_collector, with_capabilities
+from test_kernel import with_capabilities
 
 # Times vary more than counts on a shared machine: see Sampled.
 POINTS = 5
@@ -55,7 +55,7 @@ class Syscalls(daemon.TestCase):
         return json.loads(self.job(run_id)[column])
 
 
-@needs_kernel_collector()
+@harness.needs_kernel_collector()
 @harness.needs_program("strace")
 class BesideStrace(Syscalls):
     """The same names with the same counts."""
@@ -138,7 +138,7 @@ class BesideStrace(Syscalls):
         self.assertNotIn("writev", summary["syscall_counts"])
 
 
-@needs_kernel_collector()
+@harness.needs_kernel_collector()
 class Counted(Syscalls):
     def test_all_outputs(self):
         """In the summary as JSON and text, in the store, in the report, and with an exit event."""
@@ -251,7 +251,7 @@ class Counted(Syscalls):
         self.assertEqual(self.job(run_id)["exactness_syscall_hotspots"], "lower_bound")
 
 
-@needs_kernel_collector()
+@harness.needs_kernel_collector()
 class Sampled(Syscalls):
     """Without counting: the call of every thread at each tick."""
 

@@ -153,8 +153,8 @@ class Case(daemon.TestCase):
             self.skipTest("needs root")
         if where.namespace == "own" and not self.can_unshare():
             self.skipTest("needs to make namespaces (root, unshare)")
-        if where.column in ("kernel", "late") and self.why_no_kernel_collector():
-            self.skipTest(f"needs the kernel collector: {self.why_no_kernel_collector()}")
+        if where.column in ("kernel", "late") and harness.why_no_kernel_collector():
+            self.skipTest(f"needs the kernel collector: {harness.why_no_kernel_collector()}")
         if where.column == "events" and not harness.has_connector(self.as_user()):
             self.skipTest("needs the process connector (Linux 6.6, or root), in the first pid namespace")
         if where.collector == "procfs":
@@ -173,11 +173,6 @@ class Case(daemon.TestCase):
     def can_unshare():
         return harness.is_root() and shutil.which("unshare") and os.system(
             "unshare --fork --pid --mount-proc true 2>/dev/null") == 0
-
-    def why_no_kernel_collector(self):
-        """None, or sonde's reason."""
-        done = self.run_program(harness.SONDE, "run", "-q", "--no-store", "--exact", "--", "true")
-        return None if done.status == 0 else done.stderr
 
     def start_daemon(self):
         """It has priority, because `sonde run` does without a daemon that does not answer in time."""
