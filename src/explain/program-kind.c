@@ -168,6 +168,13 @@ static const struct convention *find_convention(const char *command, int64_t sta
     return NULL;
 }
 
+bool program_is_shell(const char *command)
+{
+    char name[PROGRAM_MAX_BYTES + 1];
+
+    return find_name(command, name) && is_among(name, shells);
+}
+
 enum program_kind program_kind(const char *command, int64_t status)
 {
     const struct convention *convention = find_convention(command, status);
@@ -175,8 +182,8 @@ enum program_kind program_kind(const char *command, int64_t status)
 
     if (convention)
         return convention->kind;
-    return !find_name(command, name) || command[0] == '[' || is_among(name, shells) ? PROGRAM_SHELL
-                                                                                    : PROGRAM_OTHER;
+    bool may_be_script = !find_name(command, name) || command[0] == '[';
+    return may_be_script || program_is_shell(command) ? PROGRAM_SHELL : PROGRAM_OTHER;
 }
 
 bool program_is_known(const char *command)

@@ -39,6 +39,8 @@ enum program_kind {
  * without its command line, a script has its own name, not that of its shell. */
 enum program_kind program_kind(const char *command, int64_t status);
 
+bool program_is_shell(const char *command);
+
 /* Returns whether it is a shell, an interpreter or another program that the tables contain. */
 bool program_is_known(const char *command);
 
