@@ -22,27 +22,24 @@ static bool is_accounted(const struct daemon *daemon, const struct run *run)
 }
 
 /* Whether the usage is complete, unless it notes that a part is missing. */
-static bool is_complete(const struct daemon *daemon, const struct run *run,
-                        const struct run_usage *usage)
+static bool usage_is_complete(const struct daemon *daemon, const struct run *run, bool was_read,
+                              const struct run_usage *usage)
 {
     bool is_over = is_accounted(daemon, run) && !usage->processes /* including nested runs */;
 
-    return is_over || engine_covers(daemon->engine, run);
+    return is_over || (was_read && engine_covers(daemon->engine, run));
 }
 
-static void add_cpu(const struct daemon *daemon, const struct run *run,
-                    const struct run_usage *usage, struct job_profile *profile)
+static void add_cpu(bool is_complete, const struct run_usage *usage, struct job_profile *profile)
 {
-    bool is_exact =
-        is_complete(daemon, run, usage) && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
+    bool is_exact = is_complete && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
 
     cpu_time_fill_profile(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
 }
 
-static void add_io(const struct daemon *daemon, const struct run *run,
-                   const struct run_usage *usage, struct job_profile *profile)
+static void add_io(bool is_complete, const struct run_usage *usage, struct job_profile *profile)
 {
-    bool is_exact = is_complete(daemon, run, usage) && run_usage_has_io(usage);
+    bool is_exact = is_complete && run_usage_has_io(usage);
 
     if (host_counts_io(PROC_ROOT))
         cpu_time_fill_io(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
@@ -62,7 +59,8 @@ static void add_sums(const struct run_usage *usage, struct job_profile *profile)
 }
 
 /* Fills in sampled figures that were not reported. */
-static void add_figures(struct daemon *daemon, const struct run *run, struct job_profile *profile)
+static void add_figures(struct daemon *daemon, const struct run *run, bool was_read,
+                        struct job_profile *profile)
 {
     const struct run_usage *usage = engine_usage(daemon->engine, run);
     bool saw_all = engine_saw_every_process(daemon->engine);
@@ -74,14 +72,17 @@ static void add_figures(struct daemon *daemon, const struct run *run, struct job
     }
     if (!usage)
         return;
+    bool is_complete = usage_is_complete(daemon, run, was_read, usage);
     if (!real_is_known(profile->cpu_seconds))
-        add_cpu(daemon, run, usage, profile);
+        add_cpu(is_complete, usage, profile);
     if (!int_is_known(profile->read_bytes) && !int_is_known(profile->write_bytes))
-        add_io(daemon, run, usage, profile);
+        add_io(is_complete, usage, profile);
     if (!real_is_known(profile->peak_rss_mb)) {
         profile->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
         profile->exactness.peak_rss_mb =
-            engine_covers(daemon->engine, run) && !usage->rss_is_incomplete ? EXACT : LOWER_BOUND;
+            was_read && engine_covers(daemon->engine, run) && !usage->rss_is_incomplete
+                ? EXACT
+                : LOWER_BOUND;
     }
     if (!real_is_known(profile->peak_total_mb))
         add_sums(usage, profile);
@@ -127,7 +128,7 @@ static void add_beginning(const struct run *run, const struct lifecycle_entry *e
 }
 
 /* Ends the step that the run is, and gives it the figures of the run. */
-static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_num,
+static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_num, bool was_read,
                           const struct job *job)
 {
     const struct run_sheet *active = run_find_sheet(run, sheet_num);
@@ -137,6 +138,7 @@ static void end_own_sheet(struct daemon *daemon, struct run *run, int64_t sheet_
                                       .exit_code = job->exit_code,
                                       .at = job->ended_at,
                                       .outcome = job->outcome,
+                                      .run_was_read = was_read,
                                       .context_json = &context};
     struct sheet sheet;
 
@@ -217,8 +219,8 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
     _cleanup_(arena_done) struct arena arena = {0};
     struct job job = *reported;
 
-    engine_settle(daemon->engine, run);   /* its events come before its end */
-    engine_read_run(daemon->engine, run); /* without memory, the last sample counts */
+    engine_settle(daemon->engine, run);                        /* its events come before its end */
+    bool was_read = engine_read_run(daemon->engine, run) == 0; /* else the last sample counts */
     add_beginning(run, entry, &job);
     if (!real_is_known(job.ended_at))
         job.ended_at = ns_to_sec(clock_real_ns());
@@ -226,13 +228,13 @@ void run_lifecycle_finish(struct daemon *daemon, struct run *run, const struct j
         job.profile.wall_seconds = job.ended_at - job.started_at;
     /* If it continued an earlier part, the store has the sums. */
     if (!entry || !entry->is_continued)
-        add_figures(daemon, run, &job.profile);
+        add_figures(daemon, run, was_read, &job.profile);
     if (run->has_unstored_events) /* the counts of events, which derive from this, are too low */
         job.profile.exactness.processes = LOWER_BOUND;
     add_syscalls(daemon, run, &arena, &job.profile);
     if (entry && int_is_known(entry->sheet_num))
-        end_own_sheet(daemon, run, entry->sheet_num, &job);
-    lifecycle_end_sheets(daemon, run);
+        end_own_sheet(daemon, run, entry->sheet_num, was_read, &job);
+    lifecycle_end_sheets(daemon, run, was_read);
     run->calls_are_counted = job.profile.syscall_source == SYSCALLS_BPF;
     lifecycle_publish_job(daemon, EVENT_NAME_JOB_FINISHED, run, &job);
     if (daemon->writer && store_writer_finish_job(daemon->writer, &job) < 0)

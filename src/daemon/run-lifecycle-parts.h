@@ -10,8 +10,9 @@ struct lifecycle_entry *lifecycle_find_entry(const struct daemon *daemon, const 
 /* Frees the entry and the run. */
 void lifecycle_forget(struct daemon *daemon, struct run *run);
 
-/* Stores the figures of the steps that are active when their run ends, and ends them. */
-void lifecycle_end_sheets(struct daemon *daemon, struct run *run);
+/* Stores the figures of the steps that are active when their run ends, and ends them. `was_read`:
+ * engine_read_run() has just succeeded. */
+void lifecycle_end_sheets(struct daemon *daemon, struct run *run, bool was_read);
 
 /* Whether the store's queue has room for a new run or step. The end of a run is always accepted. */
 bool lifecycle_has_room(const struct daemon *daemon);

@@ -9,12 +9,12 @@
 #include "model/record-json.h"
 
 /* An adopted run continues an earlier part, of whose steps the store has the sums. */
-static void end_sheet(struct daemon *daemon, struct run *run, struct sheet *sheet)
+static void end_sheet(struct daemon *daemon, struct run *run, bool was_read, struct sheet *sheet)
 {
     const struct lifecycle_entry *entry = lifecycle_find_entry(daemon, run);
     struct sheet figures = *sheet;
 
-    if (!engine_end_step(daemon->engine, run, sheet->sheet_num, &figures))
+    if (!engine_end_step(daemon->engine, run, sheet->sheet_num, was_read, &figures))
         return;
     if (!entry || !entry->is_continued)
         *sheet = figures;
@@ -24,7 +24,7 @@ static void end_sheet(struct daemon *daemon, struct run *run, struct sheet *shee
 }
 
 static void store_sheet(struct daemon *daemon, struct run *run, int64_t sheet_num, const char *name,
-                        int outcome, double at, bool is_reported)
+                        int outcome, double at, bool is_reported, bool was_read)
 {
     struct sheet sheet;
 
@@ -36,7 +36,7 @@ static void store_sheet(struct daemon *daemon, struct run *run, int64_t sheet_nu
     if (outcome != OUTCOME_RUNNING) {
         if (outcome != OUTCOME_NONE) /* else with its run */
             sheet.ended_at = at;
-        end_sheet(daemon, run, &sheet);
+        end_sheet(daemon, run, was_read, &sheet);
     } else if (!is_reported) {
         sheet.started_at = at;
     }
@@ -45,13 +45,14 @@ static void store_sheet(struct daemon *daemon, struct run *run, int64_t sheet_nu
 }
 
 /* Stores the figures of the steps that end with the run. */
-void lifecycle_end_sheets(struct daemon *daemon, struct run *run)
+void lifecycle_end_sheets(struct daemon *daemon, struct run *run, bool was_read)
 {
     while (run->active_sheets) {
         size_t i = 0;
         while (!run->sheets.items[i]->is_active)
             i++;
-        store_sheet(daemon, run, run->sheets.items[i]->sheet_num, NULL, OUTCOME_NONE, 0, true);
+        store_sheet(daemon, run, run->sheets.items[i]->sheet_num, NULL, OUTCOME_NONE, 0, true,
+                    was_read);
     }
 }
 
@@ -121,7 +122,9 @@ int run_lifecycle_step(struct daemon *daemon, struct run *run,
         if (r < 0)
             return r;
     }
-    store_sheet(daemon, run, step->sheet_num, step->name, step->outcome, at, was_active);
+    bool was_read = step->run_was_read ||
+                    (!is_begin && was_active && engine_read_run(daemon->engine, run) == 0);
+    store_sheet(daemon, run, step->sheet_num, step->name, step->outcome, at, was_active, was_read);
     if (is_begin && was_active) /* reported again, with its process or its name */
         return 0;
     snprintf(details, sizeof(details), STEP_DETAILS_FORMAT, (long long)step->sheet_num,

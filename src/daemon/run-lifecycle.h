@@ -115,6 +115,7 @@ struct run_lifecycle_step {
     double at;                /* wall clock of the start or end; 0: now */
     int outcome;              /* OUTCOME_RUNNING: the step begins */
     enum event_replay replay; /* of the events of its process */
+    bool run_was_read;        /* engine_read_run() has just succeeded; false: it is called */
     const struct text *context_json;
 };
 

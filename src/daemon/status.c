@@ -190,6 +190,7 @@ static void fill_losses(const struct daemon *daemon, const struct store_report *
         .failed_detections = (int64_t)counts->failed_detections,
         .missed_ticks = (int64_t)counts->missed_ticks,
         .lost_event_batches = (int64_t)counts->event_losses,
+        .skipped_readings = (int64_t)counts->skipped_run_readings,
         .snapshots_not_stored = (int64_t)store->dropped,
         .events_not_stored = (int64_t)store->events_lost,
         .stream_events_dropped = (int64_t)drops.events,

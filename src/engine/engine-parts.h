@@ -5,6 +5,7 @@
 #include "detect/rate-limit.h"
 #include "engine/engine.h"
 #include "engine/lifecycle-feed.h"
+#include "engine/reading-limit.h"
 #include "engine/rule-runs.h"
 #include "engine/tick-builder.h"
 #include "engine/unseen-events.h"
@@ -38,6 +39,7 @@ struct engine {
     struct pressure_input pressure; /* as of the last snapshot */
     double memory_total_mb;
     struct rate_limits rate_limits;
+    struct reading_limit reading_limit;
     bool skip_next_tick;
     bool is_reading;   /* a snapshot is being taken */
     bool is_resyncing; /* events were lost: this snapshot scans for members */
@@ -63,6 +65,9 @@ void engine_cover_members(struct engine *engine);
 void engine_start_connector(struct engine *engine, struct connector *connector);
 
 /* ---- engine-steps.c ---- */
+/* Reads the processes of the run, and of those around it, without a limit. Returns 0 or a negative
+ * errno. */
+int engine_read_members(struct engine *engine, const struct run *run);
 /* Moves the accounts of members that have changed their run or step; see ledger_move(). Returns 0
  * or -ENOMEM. */
 int engine_move_members(struct engine *engine, bool from_now);

@@ -90,8 +90,9 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     bool from_now = known && (replay != REPLAY_FROM_BIRTH ||
                               (is_known && (registry_is_registered(forks.registry, pid) ||
                                             int_is_known(known->sheet_num))));
+    /* Without it, what the process used since the last sample would count twice: no limit. */
     if (from_now && !engine->is_reading)
-        engine_read_run(engine, known->run); /* else the last sample counts */
+        engine_read_members(engine, known->run); /* else the last sample counts */
     int r = 0;
     if (is_known && known->has_ended && is_same(known, &process))
         registry_add_ended(forks.registry, run, sheet_num, pid);

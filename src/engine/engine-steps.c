@@ -11,8 +11,9 @@
 /* How long to wait for ends that the kernel is about to report. */
 #define SETTLE_NS (20 * NS_PER_MSEC)
 
-int engine_read_run(struct engine *engine, const struct run *run)
+int engine_read_members(struct engine *engine, const struct run *run)
 {
+    uint64_t began_ns = clock_mono_ns();
     const struct run *root = run_outermost(run);
     const struct member *member = NULL;
     const struct readings *readings;
@@ -30,6 +31,7 @@ int engine_read_run(struct engine *engine, const struct run *run)
         r = sampler_observe(collector_sampler(engine->collector), readings, &root->node);
     if (r < 0)
         engine->counts.failed++;
+    reading_limit_add(&engine->reading_limit, clock_mono_ns() - began_ns);
     return r;
 }
 
@@ -80,6 +82,20 @@ static void settle_node(struct engine *engine, const struct run_node *node)
     }
 }
 
+int engine_read_run(struct engine *engine, const struct run *run)
+{
+    uint64_t began_ns = clock_mono_ns();
+
+    if (!reading_limit_allows(&engine->reading_limit, began_ns)) {
+        engine->counts.skipped_run_readings++;
+        return -EBUSY;
+    }
+    engine->counts.run_readings++;
+    settle_node(engine, &run->node);
+    reading_limit_add(&engine->reading_limit, clock_mono_ns() - began_ns);
+    return engine_read_members(engine, run);
+}
+
 static bool is_covered(const struct engine *engine, const struct run_node *node)
 {
     const struct member *member = NULL;
@@ -114,24 +130,20 @@ static void fill_figures(const struct engine *engine, const struct run_sheet *st
     ret->exactness.peak_rss_mb = has_peak ? EXACT : LOWER_BOUND;
     if (!usage)
         return;
-    ret->cpu_seconds = ns_to_sec(usage->cpu.total_ns);
-    if (host_counts_io(PROC_ROOT)) {
-        ret->read_bytes = (int64_t)usage->cpu.read_bytes;
-        ret->write_bytes = (int64_t)usage->cpu.write_bytes;
-        ret->exactness.read_bytes = ret->exactness.write_bytes =
-            was_covered && run_usage_has_io(usage) ? EXACT : LOWER_BOUND;
-    }
+    ret->cpu_seconds = ns_to_sec((has_cpu ? &usage->accounted : &usage->cpu)->total_ns);
     if (int_is_known(usage->peak_rss_bytes) && usage->peak_rss_bytes > 0) /* 0: ended when read */
         ret->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
     if (!host_counts_io(PROC_ROOT))
         return;
-    ret->read_bytes = (int64_t)usage->cpu.read_bytes;
-    ret->write_bytes = (int64_t)usage->cpu.write_bytes;
-    ret->exactness.read_bytes = ret->exactness.write_bytes =
-        was_covered && run_usage_has_io(usage) ? EXACT : LOWER_BOUND;
+    bool has_io = was_covered && run_usage_has_io(usage);
+    const struct cpu_time *io = has_io ? &usage->accounted : &usage->cpu;
+    ret->read_bytes = (int64_t)io->read_bytes;
+    ret->write_bytes = (int64_t)io->write_bytes;
+    ret->exactness.read_bytes = ret->exactness.write_bytes = has_io ? EXACT : LOWER_BOUND;
 }
 
-int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, struct sheet *ret)
+int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, bool was_read,
+                    struct sheet *ret)
 {
     struct sampler *sampler = collector_sampler(engine->collector);
     const struct run_sheet *step = run_find_sheet(run, sheet_num);
@@ -139,8 +151,6 @@ int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, s
 
     if (!step)
         return 0;
-    settle_node(engine, &step->node);
-    bool was_read = engine_read_run(engine, run) == 0; /* counts its own failures */
     bool was_covered = was_read && is_covered(engine, &step->node);
     sampler_end_step(sampler, &step->node);
     registry_end_sheet(run, sheet_num);

@@ -79,6 +79,8 @@ struct engine_counts {
     uint64_t failed_gpus;     /* out of memory */
     uint64_t missed_ticks;
     uint64_t event_losses; /* how often lifecycle events were lost */
+    uint64_t run_readings; /* by engine_read_run() */
+    uint64_t skipped_run_readings;
 };
 
 /* Starts the engine, and takes the first snapshot before it returns. Returns 0 or a negative errno.
@@ -149,15 +151,17 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
  * the run until now are missing in the CPU time of `parent`, which becomes a lower bound. Returns 0
  * or -ENOMEM. */
 int engine_set_parent(struct engine *engine, struct run *run, struct run_node *parent);
-/* Reads the processes of the run, and of those around it, so that its usage is up to date. Returns
- * 0 or a negative errno. */
+/* Reads the processes of the run, and of those around it, so that its usage and that of its steps
+ * is up to date. Waits shortly for the reports of those that have ended. Returns 0 or a negative
+ * errno: -EBUSY if clients have caused so many readings that this one was skipped. */
 int engine_read_run(struct engine *engine, const struct run *run);
 /* Returns whether the kernel has reported all that the run used: all ends, and the processes that
  * live are covered. Then its figures are exact unless its usage notes that some are missing. */
 bool engine_covers(const struct engine *engine, const struct run *run);
-/* Ends a step: reads its processes, freezes its usage, and fills in its figures. Returns 1, or 0 if
- * it was not active. */
-int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, struct sheet *ret);
+/* Ends a step: freezes its usage, and fills in its figures. `was_read`: engine_read_run() has just
+ * succeeded; else the figures are lower bounds. Returns 1, or 0 if it was not active. */
+int engine_end_step(struct engine *engine, struct run *run, int64_t sheet_num, bool was_read,
+                    struct sheet *ret);
 /* Reports the start or end of a step as a spawn or exit of `pid` (0: none). */
 void engine_report_step(struct engine *engine, const struct run *run, int64_t sheet_num,
                         enum event_type type, pid_t pid, int64_t exit_code, const char *details,

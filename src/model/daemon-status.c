@@ -9,6 +9,10 @@ static const struct field daemon_losses_fields[] = {
     FIELD(missed_ticks, FIELD_INT, .unit = UNIT_COUNT, .meaning = "missed ticks"),
     FIELD(lost_event_batches, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "overflows of the kernel's event queue"),
+    FIELD(skipped_readings, FIELD_INT, .unit = UNIT_COUNT,
+          .meaning =
+              "ends of runs and steps that lack a last reading, because others took too much "
+              "time"),
     FIELD(snapshots_not_stored, FIELD_INT, .unit = UNIT_COUNT,
           .meaning = "snapshots that were not stored"),
     FIELD(events_not_stored, FIELD_INT, .unit = UNIT_COUNT,

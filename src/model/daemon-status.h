@@ -9,6 +9,7 @@ struct daemon_losses {
     int64_t failed_detections;
     int64_t missed_ticks;
     int64_t lost_event_batches; /* overflows of the kernel's event queue */
+    int64_t skipped_readings;
     int64_t snapshots_not_stored;
     int64_t events_not_stored;
     int64_t stream_events_dropped; /* because subscribers did not read */

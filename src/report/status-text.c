@@ -181,6 +181,8 @@ static void append_losses(const struct daemon_losses *losses, const struct repor
         {losses->missed_ticks, "tick missed", "ticks missed"},
         {losses->lost_event_batches, "overflow of the kernel's event queue",
          "overflows of the kernel's event queue"},
+        {losses->skipped_readings, "last reading of a run skipped",
+         "last readings of runs skipped"},
         {losses->snapshots_not_stored, "snapshot not stored", "snapshots not stored"},
         {losses->events_not_stored, "event not stored", "events not stored"},
         {losses->stream_events_dropped, "event dropped for a slow subscriber",

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon-world.h"
+#include "engine/engine-parts.h"
 #include "store/store.h"
 
 static struct bus_subscriber *subscriber;
@@ -233,6 +234,44 @@ static void test_step_begins_and_ends(void **state)
     assert_int_equal(sheets.items[1].outcome, OUTCOME_FAILURE);
 }
 
+/* All steps of a run end with one reading: with one each, a client could stop the loop for long. */
+static void test_steps_end_with_one_reading(void **state)
+{
+    struct daemon *daemon = &((struct daemon_world *)*state)->daemon;
+    const struct job_start start = start_of("nightly", 0);
+    const struct engine_counts *counts = engine_counts(daemon->engine);
+
+    struct run *run = begin(daemon, &start);
+    for (int i = 1; i <= 4; i++)
+        assert_int_equal(report_step(daemon, run, i, OUTCOME_RUNNING), 0);
+    run_lifecycle_is_step(daemon, run, 1);
+    assert_int_equal(report_step(daemon, run, 2, OUTCOME_SUCCESS), 0);
+    assert_int_equal(counts->run_readings, 1);
+    assert_int_equal(report_step(daemon, run, 2, OUTCOME_SUCCESS), 0); /* it is over already */
+    assert_int_equal(counts->run_readings, 1);
+    finish(daemon, run, OUTCOME_SUCCESS, 0);
+    assert_int_equal(counts->run_readings, 2);
+    assert_int_equal(counts->skipped_run_readings, 0);
+}
+
+/* After readings that took long, the next one is skipped. */
+static void test_too_many_readings(void **state)
+{
+    struct daemon *daemon = &((struct daemon_world *)*state)->daemon;
+    const struct job_start start = start_of("nightly", 0);
+    const struct engine_counts *counts = engine_counts(daemon->engine);
+
+    struct run *run = begin(daemon, &start);
+    assert_int_equal(report_step(daemon, run, 1, OUTCOME_RUNNING), 0);
+    assert_int_equal(engine_read_run(daemon->engine, run), 0);
+    reading_limit_add(&daemon->engine->reading_limit, 3600 * NS_PER_SEC);
+    assert_int_equal(engine_read_run(daemon->engine, run), -EBUSY);
+    assert_int_equal(report_step(daemon, run, 1, OUTCOME_SUCCESS), 0);
+    assert_int_equal(counts->skipped_run_readings, 2);
+    finish(daemon, run, OUTCOME_SUCCESS, 0);
+    assert_int_equal(counts->skipped_run_readings, 3);
+}
+
 /* A run that is a step of its job ends it. */
 static void test_run_that_is_a_step(void **state)
 {
@@ -406,6 +445,8 @@ int main(void)
         T(test_given_run_id_is_kept),
         T(test_run_that_its_caller_stores),
         T(test_step_begins_and_ends),
+        T(test_steps_end_with_one_reading),
+        T(test_too_many_readings),
         T(test_run_that_is_a_step),
         T(test_too_many_steps),
         T(test_sweep_ends_a_run_without_owner),
