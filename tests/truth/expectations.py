@@ -32,9 +32,9 @@ ROWS = {fields[0]: Row(*fields) for fields in (
     ("CPU time of a container, seen from outside", "cpu_seconds", (EXACT,), (EXACT, BOUND), (EXACT, BOUND), (BOUND,),
      "The first process of a pid namespace ignores `SIGCHLD` while it ends. If a sample shows that, only the "
      "kernel collector knows that no child was discarded."),
-    ("user and system time", "user_seconds, system_seconds", (EXACT, SAMPLED), (EXACT, SAMPLED),
-     (EXACT, SAMPLED, BOUND), (EXACT, SAMPLED, BOUND),
-     "Most kernels sample the split at clock ticks; it is then marked. The sum is the CPU time."),
+    ("user and system time", "user_seconds, system_seconds", (SAMPLED,), (SAMPLED,), (SAMPLED, BOUND),
+     (SAMPLED, BOUND),
+     "The kernel samples the split at clock ticks. The sum is the CPU time."),
     ("number of processes", "processes", (EXACT,), (EXACT,), (EXACT, BOUND), (BOUND, EXACT),
      "The kernel hides forks from a container; the samples show what lives long enough. The queue of the "
      "process connector can overflow on a busy machine; then the number is a lower bound."),
@@ -45,12 +45,13 @@ ROWS = {fields[0]: Row(*fields) for fields in (
     ("peak memory of the largest process", "peak_rss_mb", (EXACT,), (EXACT, BOUND), (EXACT,), (EXACT,),
      "The kernel's high-water mark. It is a lower bound where the CPU time is, and in rare runs in which the "
      "kernel collector takes over while processes start."),
-    ("memory of all processes, an interval", "peak_unique_min_mb, peak_unique_mb", (SAMPLED, EXACT), (SAMPLED, EXACT), (SAMPLED, EXACT),
-     (SAMPLED, EXACT, BOUND),
-     "The interval contains the memory at the largest sample, with shared pages counted once. The kernel does "
-     "not say cheaply which processes share which pages; `--pss` measures it at new peaks. Pages that forked "
-     "processes share in swap, or that KSM has merged, can make the truth smaller. A run of one process has "
-     "the peak of that process."),
+    ("memory of all processes, an interval", "peak_unique_min_mb, peak_unique_mb", (SAMPLED, EXACT),
+     (SAMPLED, EXACT), (SAMPLED, EXACT), (SAMPLED, EXACT, BOUND),
+     "The interval contains the memory at the largest sample, with shared pages counted once. It is "
+     "expensive to find out which processes share which pages; `--pss` measures it at new peaks, but not "
+     "which files and shared memory processes outside the run have mapped, too. Pages that forked processes "
+     "share in swap, or that KSM has merged, can make the truth smaller. A run of one process has the peak of "
+     "that process."),
     ("largest number of processes at one time", "peak_processes", (SAMPLED, EXACT), (SAMPLED, EXACT),
      (SAMPLED, EXACT), (SAMPLED, BOUND), "The largest sample. One process is exact."),
     ("I/O", "read_bytes, write_bytes", (EXACT,), (EXACT, BOUND), (EXACT, BOUND), (EXACT, BOUND),

@@ -1,6 +1,7 @@
 /* An excerpt of the kernel's type information (BTF): its first types, with their numbers, up to the
  * last structure that the programs read. For each structure that they read, libbpf searches all
- * types; those that are needed are in the first tenth. */
+ * types. The kernel's own structures are near the beginning: in Linux 6.18, in the first tenth. In
+ * another order the excerpt is longer. */
 #pragma once
 
 #include <stddef.h>
