@@ -34,7 +34,7 @@ static void add_cpu(bool is_complete, const struct run_usage *usage, struct job_
 {
     bool is_exact = is_complete && !usage->cpu_is_incomplete && !usage->cpu_is_rounded;
 
-    cpu_time_fill_profile(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
+    cpu_and_io_fill_times(is_exact ? &usage->accounted : &usage->largest, is_exact, profile);
 }
 
 static void add_io(bool is_complete, const struct run_usage *usage, struct job_profile *profile)
@@ -42,7 +42,7 @@ static void add_io(bool is_complete, const struct run_usage *usage, struct job_p
     bool is_exact = is_complete && run_usage_has_io(usage);
 
     if (host_counts_io(PROC_ROOT))
-        cpu_time_fill_io(is_exact ? &usage->accounted : &usage->cpu, is_exact, profile);
+        cpu_and_io_fill_io(is_exact ? &usage->accounted : &usage->largest, is_exact, profile);
 }
 
 /* All processes together have at least as much memory as the largest had. */

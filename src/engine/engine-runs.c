@@ -183,7 +183,7 @@ static void add_reaped_end(struct engine *engine, struct run *run, pid_t pid, in
     if (!end || run->node.processes != 1 || !engine_saw_every_process(engine) ||
         real_is_known(end->cpu_seconds))
         return;
-    end->cpu_seconds = ns_to_sec(cpu_time_of(usage).total_ns);
+    end->cpu_seconds = ns_to_sec(cpu_and_io_of(usage).total_ns);
     end->peak_rss_mb = (double)usage->ru_maxrss * 1024 / BYTES_PER_MB;
 }
 

@@ -130,13 +130,13 @@ static void fill_figures(const struct engine *engine, const struct run_sheet *st
     ret->exactness.peak_rss_mb = has_peak ? EXACT : LOWER_BOUND;
     if (!usage)
         return;
-    ret->cpu_seconds = ns_to_sec((has_cpu ? &usage->accounted : &usage->cpu)->total_ns);
+    ret->cpu_seconds = ns_to_sec((has_cpu ? &usage->accounted : &usage->largest)->total_ns);
     if (int_is_known(usage->peak_rss_bytes) && usage->peak_rss_bytes > 0) /* 0: ended when read */
         ret->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
     if (!host_counts_io(PROC_ROOT))
         return;
     bool has_io = was_covered && run_usage_has_io(usage);
-    const struct cpu_time *io = has_io ? &usage->accounted : &usage->cpu;
+    const struct cpu_and_io *io = has_io ? &usage->accounted : &usage->largest;
     ret->read_bytes = (int64_t)io->read_bytes;
     ret->write_bytes = (int64_t)io->write_bytes;
     ret->exactness.read_bytes = ret->exactness.write_bytes = has_io ? EXACT : LOWER_BOUND;

@@ -389,7 +389,7 @@ static void fill_reading(const struct target *target, bool is_alive, struct targ
     const struct run_usage *usage = ledger_find(target->ledger, &target->run.node);
     if (!usage)
         return;
-    reading->cpu_ns = (int64_t)usage->cpu.total_ns;
+    reading->cpu_ns = (int64_t)usage->largest.total_ns;
     if (is_alive && usage->rss_bytes > 0) /* 0: no memory could be read */
         reading->rss_bytes = usage->rss_bytes;
 }

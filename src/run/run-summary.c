@@ -13,7 +13,7 @@
 
 void run_facts_add_reaped(struct run_facts *facts, const struct rusage *usage)
 {
-    struct cpu_time cpu = cpu_time_of(usage);
+    struct cpu_and_io cpu = cpu_and_io_of(usage);
 
     facts->reaped.total_ns += cpu.total_ns;
     facts->reaped.user_ns += cpu.user_ns;
@@ -183,18 +183,18 @@ static int fill_outcome(const struct run_facts *facts, const struct job_run_opti
 static void fill_cpu(const struct run_facts *facts, struct job_profile *profile)
 {
     const struct run_usage *usage = facts->usage;
-    const struct cpu_time *cpu = usage && usage->accounted.total_ns > facts->reaped.total_ns
-                                     ? &usage->accounted
-                                     : &facts->reaped;
+    const struct cpu_and_io *cpu = usage && usage->accounted.total_ns > facts->reaped.total_ns
+                                       ? &usage->accounted
+                                       : &facts->reaped;
 
-    cpu_time_fill_profile(cpu, usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded,
+    cpu_and_io_fill_times(cpu, usage && !usage->cpu_is_incomplete && !usage->cpu_is_rounded,
                           profile);
 }
 
 static void fill_io(const struct run_facts *facts, struct job_profile *profile)
 {
     const struct run_usage *usage = facts->usage;
-    struct cpu_time io = facts->reaped;
+    struct cpu_and_io io = facts->reaped;
 
     if (!facts->io_is_counted)
         return;
@@ -202,7 +202,7 @@ static void fill_io(const struct run_facts *facts, struct job_profile *profile)
         io.read_bytes = MAX(io.read_bytes, usage->accounted.read_bytes);
         io.write_bytes = MAX(io.write_bytes, usage->accounted.write_bytes);
     }
-    cpu_time_fill_io(&io, usage && run_usage_has_io(usage), profile);
+    cpu_and_io_fill_io(&io, usage && run_usage_has_io(usage), profile);
 }
 
 /* The sums are at least the peak of the largest process; for a single process they are equal to it.

@@ -49,7 +49,7 @@ struct run_facts {
     struct arena arena;                   /* owns their texts */
 
     /* from wait4: lower bounds, used alone if there are no samples */
-    struct cpu_time reaped;
+    struct cpu_and_io reaped;
     int64_t reaped_peak_bytes;
     bool io_is_counted;    /* by the kernel */
     int64_t oom_kills;     /* of the whole machine during the run; INT_UNKNOWN: unknown */

@@ -52,8 +52,8 @@ void ledger_mark_incomplete(struct ledger *ledger)
 void ledger_move_ended(struct ledger *ledger, const struct run_node *node,
                        const struct run_node *from, const struct ended_usage *usage)
 {
-    const struct cpu_time time = {usage->cpu_ns, usage->user_ns, usage->system_ns,
-                                  usage->read_bytes, usage->write_bytes};
+    const struct cpu_and_io time = {usage->cpu_ns, usage->user_ns, usage->system_ns,
+                                    usage->read_bytes, usage->write_bytes};
 
     for (; node && !run_node_is_within(from, node); node = node->outer) {
         struct run_account *account = ledger_open_run(ledger, node);

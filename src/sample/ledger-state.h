@@ -68,15 +68,15 @@ struct account {
     LIST_ENTRY(account) in_run;
     bool seen;     /* in a reading of this tick */
     bool is_final; /* sonde has reaped it; `final` is valid */
-    struct cpu_time own;
-    struct cpu_time reaped;      /* of its children, at the last reading */
-    struct cpu_time reaped_then; /* the same at the reading before */
-    struct cpu_time debit;       /* of vanished children that `reaped` does not contain yet */
-    struct cpu_time surplus;     /* credit of the last tick without a debit */
-    struct cpu_time final;
+    struct cpu_and_io own;
+    struct cpu_and_io reaped;      /* of its children, at the last reading */
+    struct cpu_and_io reaped_then; /* the same at the reading before */
+    struct cpu_and_io debit;       /* of vanished children that `reaped` does not contain yet */
+    struct cpu_and_io surplus;     /* credit of the last tick without a debit */
+    struct cpu_and_io final;
     bool io_is_unknown;          /* at the last reading, or there was none */
     bool is_covered;             /* its exit and those of its children will be reported */
-    struct cpu_time before;      /* of children that it had reaped before it was covered */
+    struct cpu_and_io before;    /* of children that it had reaped before it was covered */
     int64_t peak;                /* the largest that was observed; 0: none */
     int64_t peak_before;         /* as of when it entered its node late; 0: it did not */
     unsigned unseen;             /* number of ticks in a row at which it was missing */
@@ -90,11 +90,11 @@ struct account {
 struct run_account {
     const struct run_node *node;
     struct run_usage usage;
-    struct cpu_time settled; /* of ended processes */
-    struct cpu_time before;  /* that processes had used before they entered; not part of the sum */
-    struct cpu_time passed_on; /* of those whose time is now in the account of an outer process */
+    struct cpu_and_io settled; /* of ended processes */
+    struct cpu_and_io before; /* that processes had used before they entered; not part of the sum */
+    struct cpu_and_io passed_on; /* of those whose time is now in the account of an outer process */
     LIST_HEAD(, account) accounts;
-    struct cpu_time tick_living;
+    struct cpu_and_io tick_living;
     bool tick_is_rounded, tick_io_is_unknown;
     int64_t tick_processes;
     struct memory_sums tick_memory;
@@ -114,11 +114,11 @@ struct ledger {
     bool bounds_are_of_tick;                         /* the latest are those of a full tick */
 };
 
-static inline struct cpu_time add(struct cpu_time a, struct cpu_time b)
+static inline struct cpu_and_io add(struct cpu_and_io a, struct cpu_and_io b)
 {
-    return (struct cpu_time){a.total_ns + b.total_ns, a.user_ns + b.user_ns,
-                             a.system_ns + b.system_ns, a.read_bytes + b.read_bytes,
-                             a.write_bytes + b.write_bytes};
+    return (struct cpu_and_io){a.total_ns + b.total_ns, a.user_ns + b.user_ns,
+                               a.system_ns + b.system_ns, a.read_bytes + b.read_bytes,
+                               a.write_bytes + b.write_bytes};
 }
 
 static inline uint64_t difference_or_zero(uint64_t a, uint64_t b)
@@ -127,13 +127,13 @@ static inline uint64_t difference_or_zero(uint64_t a, uint64_t b)
 }
 
 /* Never below zero. */
-static inline struct cpu_time subtract(struct cpu_time a, struct cpu_time b)
+static inline struct cpu_and_io subtract(struct cpu_and_io a, struct cpu_and_io b)
 {
-    return (struct cpu_time){difference_or_zero(a.total_ns, b.total_ns),
-                             difference_or_zero(a.user_ns, b.user_ns),
-                             difference_or_zero(a.system_ns, b.system_ns),
-                             difference_or_zero(a.read_bytes, b.read_bytes),
-                             difference_or_zero(a.write_bytes, b.write_bytes)};
+    return (struct cpu_and_io){difference_or_zero(a.total_ns, b.total_ns),
+                               difference_or_zero(a.user_ns, b.user_ns),
+                               difference_or_zero(a.system_ns, b.system_ns),
+                               difference_or_zero(a.read_bytes, b.read_bytes),
+                               difference_or_zero(a.write_bytes, b.write_bytes)};
 }
 
 static inline struct run_account *find_run(const struct ledger *ledger, const struct run_node *node)
@@ -171,7 +171,7 @@ static inline bool awaits_parent_cover(const struct run_node *node)
 
 /* The time of the process and of all children that it has reaped, or should have, except those
  * whose exits are reported. */
-struct cpu_time ledger_account_total(const struct account *account);
+struct cpu_and_io ledger_account_total(const struct account *account);
 
 /* Makes the sums of this tick, with those of ended processes, the usage of the node. */
 void ledger_update_usage(const struct ledger *ledger, struct run_account *run);

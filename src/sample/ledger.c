@@ -25,14 +25,14 @@
 #define UNSEEN_MAX 3
 
 /* Returns the debit without mere rounding. I/O is not rounded. */
-static struct cpu_time countable(struct cpu_time debit)
+static struct cpu_and_io countable(struct cpu_and_io debit)
 {
     if (debit.total_ns > ROUNDING_NS)
         return debit;
-    return (struct cpu_time){.read_bytes = debit.read_bytes, .write_bytes = debit.write_bytes};
+    return (struct cpu_and_io){.read_bytes = debit.read_bytes, .write_bytes = debit.write_bytes};
 }
 
-struct cpu_time ledger_account_total(const struct account *account)
+struct cpu_and_io ledger_account_total(const struct account *account)
 {
     if (account->is_covered)
         return add(account->own, account->before);
@@ -44,21 +44,21 @@ static uint64_t timeval_ns(const struct timeval *time)
     return (uint64_t)time->tv_sec * NS_PER_SEC + (uint64_t)time->tv_usec * NS_PER_USEC;
 }
 
-struct cpu_time cpu_time_of(const struct rusage *usage)
+struct cpu_and_io cpu_and_io_of(const struct rusage *usage)
 {
     uint64_t user_ns = timeval_ns(&usage->ru_utime), system_ns = timeval_ns(&usage->ru_stime);
-    return (struct cpu_time){.total_ns = user_ns + system_ns,
-                             .user_ns = user_ns,
-                             .system_ns = system_ns,
-                             .read_bytes = (uint64_t)usage->ru_inblock * IO_BLOCK_BYTES,
-                             .write_bytes = (uint64_t)usage->ru_oublock * IO_BLOCK_BYTES};
+    return (struct cpu_and_io){.total_ns = user_ns + system_ns,
+                               .user_ns = user_ns,
+                               .system_ns = system_ns,
+                               .read_bytes = (uint64_t)usage->ru_inblock * IO_BLOCK_BYTES,
+                               .write_bytes = (uint64_t)usage->ru_oublock * IO_BLOCK_BYTES};
 }
 
 /* The kernel counts the split in clock ticks, also with VIRT_CPU_ACCOUNTING_GEN, except on CPUs
  * with nohz_full. So it is never exact, and the remainder of an exact total is system time. Where a
  * time is missing, the remainder could exceed the truth: both are then lower bounds by themselves.
  */
-void cpu_time_fill_profile(const struct cpu_time *cpu, bool is_exact, struct job_profile *profile)
+void cpu_and_io_fill_times(const struct cpu_and_io *cpu, bool is_exact, struct job_profile *profile)
 {
     uint64_t user_ns = MIN(cpu->user_ns, cpu->total_ns), rest_ns = cpu->total_ns - user_ns;
 
@@ -70,7 +70,7 @@ void cpu_time_fill_profile(const struct cpu_time *cpu, bool is_exact, struct job
         is_exact ? SAMPLED : LOWER_BOUND;
 }
 
-void cpu_time_fill_io(const struct cpu_time *io, bool is_exact, struct job_profile *profile)
+void cpu_and_io_fill_io(const struct cpu_and_io *io, bool is_exact, struct job_profile *profile)
 {
     profile->read_bytes = (int64_t)io->read_bytes;
     profile->write_bytes = (int64_t)io->write_bytes;
@@ -103,7 +103,7 @@ void ledger_free(struct ledger *ledger)
  * a process of that run may reap this time and count it there: adding it too could count it twice.
  * If it is not reaped before that process is covered, it is missing from that run. */
 static void add_settled(const struct ledger *ledger, const struct account *account,
-                        struct cpu_time time, bool is_complete)
+                        struct cpu_and_io time, bool is_complete)
 {
     bool may_be_reaped = false;
 
@@ -121,7 +121,7 @@ static void add_settled(const struct ledger *ledger, const struct account *accou
 /* Records the time of an ended process that will appear in the account of a process of the node
  * `to`. Nothing changes for the nodes that contain `to`; the others keep the last known time. */
 static void pass_on(const struct ledger *ledger, struct run_account *run,
-                    const struct run_account *to, struct cpu_time time)
+                    const struct run_account *to, struct cpu_and_io time)
 {
     for (; run && !run_node_is_within(to->node, run->node); run = outer_of(ledger, run)) {
         run->passed_on = add(run->passed_on, time);
@@ -191,7 +191,7 @@ int ledger_move(struct ledger *ledger, const struct run_node *node, pid_t pid, b
         change_run(ledger, account, to);
         return 0;
     }
-    struct cpu_time total = ledger_account_total(account);
+    struct cpu_and_io total = ledger_account_total(account);
     for (at = left; at && !run_node_is_within(node, at->node); at = outer_of(ledger, at))
         at->settled = add(at->settled, total);
     for (at = to; at && !run_node_is_within(left->node, at->node); at = outer_of(ledger, at)) {
@@ -217,7 +217,7 @@ void ledger_begin(struct ledger *ledger, const struct run_node *root)
     for (struct run_account *run; (run = map_next(&ledger->runs, &position));) {
         if (!is_read(ledger, run))
             continue;
-        run->tick_living = (struct cpu_time){0};
+        run->tick_living = (struct cpu_and_io){0};
         run->tick_is_rounded = run->tick_io_is_unknown = false;
         run->tick_processes = 0;
         run->tick_memory = (struct memory_sums){0};
@@ -231,7 +231,7 @@ static uint64_t known_or_zero(int64_t value)
 }
 
 /* Values never decrease: a counter that runs backwards is ignored. */
-static void raise_to(struct cpu_time *time, struct cpu_time now)
+static void raise_to(struct cpu_and_io *time, struct cpu_and_io now)
 {
     time->total_ns = MAX(time->total_ns, now.total_ns);
     time->user_ns = MAX(time->user_ns, now.user_ns);
@@ -256,10 +256,10 @@ static void observe_use(struct account *account, const struct process_reading *r
 {
     uint64_t user_ns = known_or_zero(reading->reaped_user_ns);
     uint64_t system_ns = known_or_zero(reading->reaped_system_ns);
-    const struct cpu_time own = {.total_ns = known_or_zero(reading->cpu_ns),
-                                 .user_ns = known_or_zero(reading->user_ns),
-                                 .system_ns = known_or_zero(reading->system_ns)};
-    const struct cpu_time reaped = {
+    const struct cpu_and_io own = {.total_ns = known_or_zero(reading->cpu_ns),
+                                   .user_ns = known_or_zero(reading->user_ns),
+                                   .system_ns = known_or_zero(reading->system_ns)};
+    const struct cpu_and_io reaped = {
         .total_ns = user_ns + system_ns, .user_ns = user_ns, .system_ns = system_ns};
 
     account->ppid = reading->ppid;
@@ -293,8 +293,8 @@ static void settle_final(const struct ledger *ledger, struct account *account)
         add_settled(ledger, account, ledger_account_total(account), false);
         return;
     }
-    struct cpu_time seen = add(add(account->own, account->reaped), account->debit);
-    struct cpu_time final = account->final, missing = subtract(seen, final);
+    struct cpu_and_io seen = add(add(account->own, account->reaped), account->debit);
+    struct cpu_and_io final = account->final, missing = subtract(seen, final);
     bool is_complete = missing.total_ns <= FINAL_ROUNDING_NS;
     uint64_t io_rounding = (account->run->node->run->node.processes + 1) * IO_BLOCK_BYTES;
 
@@ -392,7 +392,7 @@ int ledger_reaped(struct ledger *ledger, const struct run_node *node, pid_t pid,
         return -ENOMEM;
 
     account->is_final = true;
-    account->final = cpu_time_of(usage);
+    account->final = cpu_and_io_of(usage);
     ledger_raise_peak(ledger, node, (int64_t)usage->ru_maxrss * 1024);
     return 0;
 }
@@ -402,7 +402,7 @@ int ledger_reaped(struct ledger *ledger, const struct run_node *node, pid_t pid,
  * credit, so credit without a debit is kept for the next tick. */
 static void apply_credit(struct account *account)
 {
-    struct cpu_time credit = subtract(account->reaped, account->reaped_then);
+    struct cpu_and_io credit = subtract(account->reaped, account->reaped_then);
 
     account->surplus = subtract(credit, account->debit);
     account->debit = subtract(account->debit, credit);
@@ -519,7 +519,7 @@ void ledger_absorb_gone(struct ledger *ledger)
 static struct account *settle_account(const struct ledger *ledger, struct account *account)
 {
     struct account *reaper = find_reaper(ledger, account);
-    struct cpu_time total = ledger_account_total(account);
+    struct cpu_and_io total = ledger_account_total(account);
 
     account->is_settled = true;
     if (!reaper) {
@@ -595,7 +595,7 @@ void ledger_update_usage(const struct ledger *ledger, struct run_account *run)
 
     usage->accounted =
         subtract(add(add(run->settled, run->passed_on), run->tick_living), run->before);
-    raise_to(&usage->cpu, usage->accounted);
+    raise_to(&usage->largest, usage->accounted);
     usage->cpu_is_rounded = run->tick_is_rounded;
     usage->io_is_unknown = run->tick_io_is_unknown;
     usage->processes = run->tick_processes;
@@ -614,7 +614,7 @@ void ledger_update_usage(const struct ledger *ledger, struct run_account *run)
 
 static void add_living(const struct ledger *ledger, const struct account *account)
 {
-    struct cpu_time total = ledger_account_total(account);
+    struct cpu_and_io total = ledger_account_total(account);
 
     for (struct run_account *run = account->run; run; run = outer_of(ledger, run)) {
         run->tick_living = add(run->tick_living, total);
@@ -660,7 +660,7 @@ void ledger_end_step(struct ledger *ledger, const struct run_node *node)
     while ((account = LIST_FIRST(&step->accounts)))
         move_account(account, outer);
     bool was_rounded = step->tick_is_rounded, io_was_unknown = step->tick_io_is_unknown;
-    step->tick_living = (struct cpu_time){0};
+    step->tick_living = (struct cpu_and_io){0};
     step->tick_processes = 0;
     step->tick_memory = (struct memory_sums){0};
     ledger_update_usage(ledger, step);

@@ -33,7 +33,7 @@
 /* What the kernel adds to the account of the parent when it reaps a process: CPU time and I/O. The
  * split of the time is in clock ticks, each rounded down, unless it comes from an ended process:
  * then user_ns and system_ns add up to total_ns. */
-struct cpu_time {
+struct cpu_and_io {
     uint64_t total_ns;
     uint64_t user_ns;
     uint64_t system_ns;
@@ -41,17 +41,18 @@ struct cpu_time {
     uint64_t write_bytes;
 };
 
-struct cpu_time cpu_time_of(const struct rusage *usage);
+struct cpu_and_io cpu_and_io_of(const struct rusage *usage);
 
 /* Sets the CPU time of the profile and its exactness. */
-void cpu_time_fill_profile(const struct cpu_time *cpu, bool is_exact, struct job_profile *profile);
+void cpu_and_io_fill_times(const struct cpu_and_io *cpu, bool is_exact,
+                           struct job_profile *profile);
 /* The same for the I/O. */
-void cpu_time_fill_io(const struct cpu_time *io, bool is_exact, struct job_profile *profile);
+void cpu_and_io_fill_io(const struct cpu_and_io *io, bool is_exact, struct job_profile *profile);
 
 /* The usage of a node so far. */
 struct run_usage {
-    struct cpu_time cpu;       /* never decreases */
-    struct cpu_time accounted; /* the present sum: may decrease while figures move from child to
+    struct cpu_and_io largest;   /* never decreases */
+    struct cpu_and_io accounted; /* the present sum: may decrease while figures move from child to
                                   parent; exact when the run is over */
     int64_t peak_rss_bytes;
     int64_t peak_total_bytes;

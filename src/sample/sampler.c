@@ -381,9 +381,9 @@ static void update_rate(struct run_state *state, const struct run_usage *used, u
     if (state->has_cpu && since_ns < RATE_MIN_NS)
         return;
     state->cpu_percent =
-        state->has_cpu ? percent(used->cpu.total_ns - state->cpu_ns, since_ns) : REAL_UNKNOWN;
+        state->has_cpu ? percent(used->largest.total_ns - state->cpu_ns, since_ns) : REAL_UNKNOWN;
     state->has_cpu = true;
-    state->cpu_ns = used->cpu.total_ns;
+    state->cpu_ns = used->largest.total_ns;
     state->mono_ns = now_ns;
 }
 
@@ -401,7 +401,7 @@ static void fill_usage(const struct snapshot_builder *builder, const struct run 
         return;
     update_rate(state, used, now_ns);
     usage->cpu_percent = state->cpu_percent;
-    usage->cpu_seconds = ns_to_sec(used->cpu.total_ns);
+    usage->cpu_seconds = ns_to_sec(used->largest.total_ns);
     usage->rss_mb = bytes_to_mb(used->rss_bytes);
     usage->unique_min_mb = bytes_to_mb(used->unique_min_bytes);
     usage->unique_mb = bytes_to_mb(used->unique_bytes);

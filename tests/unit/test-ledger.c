@@ -30,7 +30,7 @@ struct seen {
     uint64_t own_ms, reaped_ms;
     int64_t rss, shared, peak;
     bool ignores_sigchld;
-    struct run *run; /* NULL: the only one */
+    struct run *run;                 /* NULL: the only one */
     int64_t written, reaped_written; /* MiB; -1: unknown */
 };
 
@@ -79,7 +79,7 @@ static void reap(pid_t pid, uint64_t user_ms, uint64_t system_ms, long peak_kb)
 
 static uint64_t cpu_ms(void)
 {
-    return ledger_find(ledger, &run.node)->cpu.total_ns / MS;
+    return ledger_find(ledger, &run.node)->largest.total_ns / MS;
 }
 
 static bool is_incomplete(void)
@@ -221,8 +221,8 @@ static void test_reaped_without_ever_being_read(void **state _unused_)
     reap(100, 3, 2, 1500);
     tick(NULL, 0);
     const struct run_usage *usage = ledger_find(ledger, &run.node);
-    assert_int_equal(usage->cpu.total_ns / MS, 5);
-    assert_int_equal(usage->cpu.user_ns / MS, 3);
+    assert_int_equal(usage->largest.total_ns / MS, 5);
+    assert_int_equal(usage->largest.user_ns / MS, 3);
     assert_true(usage->peak_rss_bytes == 1500 * 1024);
     assert_false(int_is_known(usage->peak_total_bytes));
     assert_false(int_is_known(usage->peak_processes));
@@ -307,7 +307,7 @@ static struct run other = {
 
 static uint64_t ms_of(const struct run *of)
 {
-    return ledger_find(ledger, &of->node)->cpu.total_ns / MS;
+    return ledger_find(ledger, &of->node)->largest.total_ns / MS;
 }
 
 static uint64_t accounted_ms(const struct run *of)
