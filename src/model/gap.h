@@ -12,14 +12,14 @@ enum gap_kind {
     GAP_SUSPEND,      /* the machine was suspended */
     GAP_CLOCK_STEP,   /* the wall clock was set */
     GAP_NOT_STORED,   /* snapshots could not be stored: the disk is full or slow */
-    GAP_EVENTS,       /* events were not stored one by one */
+    GAP_EVENTS,       /* events were lost */
 };
 
 struct gap {
     int kind;         /* enum gap_kind */
     double timestamp; /* wall clock at its end */
     double seconds;   /* duration; for a clock step its size, negative if backwards */
-    int64_t lost;     /* number of snapshots or events that are not stored */
+    int64_t lost;     /* number of snapshots or events that are not stored, if known */
     const char *reason;
 };
 

@@ -216,8 +216,10 @@ void gap_format(const struct gap *gap, struct text *out)
             text_printf(out, " over %s", seconds);
         break;
     case GAP_EVENTS:
-        text_printf(out, "%s events counted, not stored one by one",
-                    figure_count(&lost, gap->lost));
+        if (int_is_known(gap->lost))
+            text_printf(out, "%s events lost", figure_count(&lost, gap->lost));
+        else
+            text_append_string(out, "events lost, their number is unknown");
         break;
     default: text_printf(out, "%s", seconds); break;
     }

@@ -358,6 +358,7 @@ static void test_lists(void **state _unused_)
     gaps[24] = (struct gap){GAP_NOT_STORED, START + 90000, 5, 3, "the disk is full"};
     gaps[23] = (struct gap){GAP_CLOCK_STEP, START + 24, -3600, INT_UNKNOWN, NULL};
     gaps[22] = (struct gap){GAP_EVENTS, START + 23, REAL_UNKNOWN, 1700, NULL};
+    gaps[19] = (struct gap){GAP_EVENTS, START + 19, 2, INT_UNKNOWN, NULL};
     gaps[21] = (struct gap){GAP_SUSPEND, START + 22, 7200, INT_UNKNOWN, NULL};
     report.gaps = (struct gap_list){gaps, ARRAY_SIZE(gaps)};
     record_init(&anomaly_record, &anomaly);
@@ -386,7 +387,8 @@ static void test_lists(void **state _unused_)
     assert_non_null(strstr(out.bytes, "\ngaps (the latest; 5 more)\n"));
     assert_non_null(strstr(out.bytes, "14:03:42.000  2.00 s not sampled: sonde was late"));
     assert_non_null(strstr(out.bytes, "2 h 00 m not sampled: the machine was suspended"));
-    assert_non_null(strstr(out.bytes, "1,700 events counted, not stored one by one"));
+    assert_non_null(strstr(out.bytes, "  1,700 events lost "));
+    assert_non_null(strstr(out.bytes, "  events lost, their number is unknown "));
     assert_non_null(strstr(out.bytes, "the clock was set back by 1 h 00 m"));
     assert_non_null(strstr(out.bytes, "Jul 15 15:03:22.000  3 snapshots not stored over "
                                       "5.00 s"));
