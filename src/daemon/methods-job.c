@@ -83,6 +83,8 @@ static void complete_figures(struct job_profile *profile)
     if (!real_is_known(profile->cpu_seconds))
         profile->cpu_seconds = profile->user_seconds + profile->system_seconds;
     profile->unique_pid_count = profile->processes;
+    if (profile->exactness.processes != EXACT) /* the stored events may have more */
+        profile->failed_exit_count = profile->kill_count = INT_UNKNOWN;
     /* Both numbers include the processes of nested runs. */
     if (int_is_known(profile->processes) && int_is_known(profile->left_running_count))
         profile->exit_count = profile->processes - profile->left_running_count;

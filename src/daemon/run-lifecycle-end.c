@@ -69,6 +69,10 @@ static void add_figures(struct daemon *daemon, const struct run *run, bool was_r
     if (!int_is_known(profile->processes) && !run->has_unstored_events) {
         profile->processes = (int64_t)run->node.processes;
         profile->exactness.processes = saw_all && !run->misses_processes ? EXACT : LOWER_BOUND;
+        if (saw_all) { /* the store counts them without those of runs in it */
+            profile->failed_exit_count = (int64_t)run->node.failed;
+            profile->kill_count = (int64_t)run->node.killed;
+        }
     }
     if (!usage)
         return;

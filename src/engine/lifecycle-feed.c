@@ -139,6 +139,7 @@ static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycl
     if (!(member->was_found ? event->tid == event->pid : has_just_ended))
         return;
     member->run->last_end_ns = MAX(member->run->last_end_ns, event->mono_ns);
+    run_node_count_end(member->node, event->wait_status);
     report_member(feed, member, event);
 }
 

@@ -50,13 +50,19 @@ void registry_set_parent(struct run *run, struct run_node *parent)
 {
     struct run_entry *entry = entry_of(run);
 
-    for (struct run_node *at = run->node.outer; at; at = at->outer)
+    for (struct run_node *at = run->node.outer; at; at = at->outer) {
         at->processes -= run->node.processes;
+        at->failed -= run->node.failed;
+        at->killed -= run->node.killed;
+    }
     if (run->parent)
         LIST_REMOVE(entry, siblings);
     join_outer(entry, parent);
-    for (struct run_node *at = parent; at; at = at->outer)
+    for (struct run_node *at = parent; at; at = at->outer) {
         at->processes += run->node.processes;
+        at->failed += run->node.failed;
+        at->killed += run->node.killed;
+    }
 }
 
 void registry_end_run(struct registry *registry, struct run *run)

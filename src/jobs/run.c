@@ -1,5 +1,15 @@
 #include "jobs/run.h"
 
+#include <sys/wait.h>
+
+void run_node_count_end(struct run_node *node, int wait_status)
+{
+    for (; node; node = node->outer) {
+        node->failed += WIFEXITED(wait_status) && WEXITSTATUS(wait_status) != 0;
+        node->killed += WIFSIGNALED(wait_status);
+    }
+}
+
 bool run_node_is_within(const struct run_node *node, const struct run_node *ancestor)
 {
     while (node && node != ancestor)

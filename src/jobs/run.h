@@ -28,6 +28,8 @@ struct run_node {
     struct run_node *outer; /* NULL: none */
     uint32_t tag;           /* unique number in the kernel collector; never reused */
     uint64_t processes;     /* number of processes so far, with those of the nodes in it */
+    uint64_t failed;        /* of these, the number that exited with a nonzero status */
+    uint64_t killed;        /* and the number that a signal killed */
 };
 
 /* A step. When it ends, its processes count for the run only; if it starts again, later ones count
@@ -82,6 +84,9 @@ struct run {
 
 /* Returns whether `ancestor` is the node itself, or around it. */
 bool run_node_is_within(const struct run_node *node, const struct run_node *ancestor);
+
+/* Counts a reported end of a process of the node. */
+void run_node_count_end(struct run_node *node, int wait_status);
 
 /* Returns whether `ancestor` is the run itself, or a run that it was started in. */
 bool run_is_within(const struct run *run, const struct run *ancestor);

@@ -34,10 +34,10 @@ FIGURE(INT, peak_processes, MARKED, A_COUNT, REPORTED, LIVE, .label = "at one ti
 FIGURE(INT, unique_pid_count, UNMARKED, A_COUNT, LIVE, .exactness = "processes",
        .meaning = "number of process ids that were seen")
 FIGURE(INT, exit_count, UNMARKED, A_COUNT, LIVE, .meaning = "processes that ended")
-FIGURE(INT, failed_exit_count, UNMARKED, A_COUNT, LIVE, .label = "failed", .exactness = "processes",
-       .meaning = "processes that exited with a nonzero status")
-FIGURE(INT, kill_count, UNMARKED, A_COUNT, LIVE, .label = "killed", .exactness = "processes",
-       .meaning = "processes killed by a signal")
+FIGURE(INT, failed_exit_count, UNMARKED, A_COUNT, REPORTED, LIVE, .label = "failed",
+       .exactness = "processes", .meaning = "processes that exited with a nonzero status")
+FIGURE(INT, kill_count, UNMARKED, A_COUNT, REPORTED, LIVE, .label = "killed",
+       .exactness = "processes", .meaning = "processes killed by a signal")
 FIGURE(INT, oom_count, UNMARKED, A_COUNT, LIVE, .label = "OOM kills",
        .meaning = "processes killed by the kernel because memory ran out")
 FIGURE(INT, signal_count, UNMARKED, A_COUNT, LIVE, .label = "signals",

@@ -536,14 +536,14 @@ class Attribution(daemon.TestCase):
                          [run["inner"]])
 
     def test_nested_run_of_a_scheduler(self):
-        """The number of its processes includes all of the inner run."""
+        """The numbers of its processes include all of the inner run."""
         sonde = self.daemon()
         gate = self.path("gate")
         shell = self.start("sh", "-c", 'read x; "$@"; read x', "sh", harness.SONDE, "run", "-q",
                            "--job", "inner", "--", "sh", "-c",
                            'sleep 1000 & a=$!; sleep 1000 & b=$!; '
                            'while [ ! -e "$0" ]; do sleep 0.01; echo >>"$0.naps"; done; '
-                           'kill $a $b; wait', gate)
+                           'kill $a $b; wait; exit 3', gate)
         outer = sonde.rpc("job.start", job_id="outer", pid=shell.pid)["run_id"]
         sonde.await_pid(shell.pid, outer)
         shell.stdin.write(b"\n")
@@ -552,7 +552,9 @@ class Attribution(daemon.TestCase):
                                        for process in sonde.processes(job_id="inner")) == 2,
                            "the inner run is sampled")
         pathlib.Path(gate).touch()
-        self.await_rows("SELECT 1 FROM jobs WHERE job_id = 'inner' AND outcome = 'success'")
+        self.await_rows("SELECT 1 FROM jobs WHERE job_id = 'inner' AND outcome = 'failure'")
+        if harness.has_connector():
+            self.await_rows("SELECT 1 FROM process_events WHERE job_id = 'outer' AND exit_code = 3")
         sonde.rpc("job.finish", job_id="outer", outcome="success")
         job = self.await_end(outer)
         # the shell, sonde, and the inner run's shell, two sleeping processes and its naps
@@ -560,9 +562,34 @@ class Attribution(daemon.TestCase):
         naps = len(pathlib.Path(gate + ".naps").read_text(encoding="ascii"))
         if harness.has_connector():
             self.assertEqual((job["processes"], job["exactness_processes"]), (5 + naps, "exact"))
+            # the inner run's shell and sonde; the sleeping processes
+            self.assertEqual((job["failed_exit_count"], job["kill_count"]), (2, 2))
         else:
             self.assertEqual(job["exactness_processes"], "lower_bound")
             self.assertGreaterEqual(job["processes"], job["peak_processes"])
+
+    def test_failures_in_a_nested_run(self):
+        """They count for both runs."""
+        sonde = self.daemon()
+        gates = {name: self.path(f"gate-{name}") for name in ("outer", "inner")}
+        wait = "while [ ! -e {} ]; do sleep 0.01; done; "
+        process = self.start_sonde(
+            "--job", "outer", "--", "sh", "-c", wait.format(gates["outer"]) + '"$@"; exit 0', "sh",
+            harness.SONDE, "run", "-q", "--job", "inner", "--",
+            "sh", "-c", wait.format(gates["inner"]) + "sh -c 'exit 2'; exit 3")
+        for name, gate in gates.items():
+            harness.wait_until(lambda name=name: sonde.processes(job_id=name), "it is known")
+            pathlib.Path(gate).touch()
+        result = self.finish(process)
+        run_ids = [self.await_rows("SELECT run_id FROM jobs WHERE job_id = ?", name)[0]["run_id"]
+                   for name in gates]
+        outer, inner = [self.await_end(run_id) for run_id in run_ids]
+        if not harness.has_connector():
+            self.skipTest("without the process connector, exits of grandchildren are not reported")
+        self.assertEqual(outer["exactness_processes"], "exact")
+        self.assertEqual(inner["failed_exit_count"], 2)
+        self.assertEqual(outer["failed_exit_count"], 3)  # and the inner sonde
+        self.assertEqual(result.summary["failed_exit_count"], 3)
 
     def check_nested_run_that_is_known_first(self, config=""):
         """The outer one registers later, because it does not find the daemon at first."""
