@@ -36,6 +36,9 @@ void engine_settle(struct engine *engine, const struct run *run)
 bool engine_saw_fork(struct engine *engine, pid_t parent, pid_t pid)
 {
     engine_drain(engine);
+    const struct member *member = registry_find(engine->options.registry, pid);
+    if (member)
+        return !member->was_found && member->ppid == parent;
     return engine->feed && lifecycle_feed_saw_fork(engine->feed, parent, pid);
 }
 
@@ -94,7 +97,7 @@ int engine_register(struct engine *engine, struct run *run, int64_t sheet_num,
     if (from_now && !engine->is_reading)
         engine_read_members(engine, known->run); /* else the last sample counts */
     int r = 0;
-    if (is_known && known->has_ended && is_same(known, &process))
+    if (known && known->has_ended && is_same(known, &process))
         registry_add_ended(forks.registry, run, sheet_num, pid);
     else
         r = registry_add(forks.registry, run, sheet_num, pid);

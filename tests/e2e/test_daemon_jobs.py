@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import signal
+import sys
 import time
 
 import daemon
@@ -408,6 +409,23 @@ class Secrets(daemon.TestCase):
         self.assertNotIn("leise", str(job["chain"]))
 
 
+# Registers a child of its own that has ended.
+BRIEF_CHILD = """
+import json, os, socket, sys
+sys.stdin.readline()
+child = os.fork()
+if not child:
+    os._exit(4)
+os.waitpid(child, 0)
+daemon = socket.socket(socket.AF_UNIX)
+daemon.connect(sys.argv[1])
+daemon.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "job.start",
+                           "params": {"job_id": "inner", "pid": child}}).encode() + b"\\n")
+print(daemon.makefile().readline(), flush=True)
+sys.stdin.readline()
+"""
+
+
 class Attribution(daemon.TestCase):
     def test_descendants_belong_to_the_job(self):
         """Children, orphans, and daemons that fork twice and leave their session."""
@@ -590,6 +608,25 @@ class Attribution(daemon.TestCase):
         self.assertEqual(inner["failed_exit_count"], 2)
         self.assertEqual(outer["failed_exit_count"], 3)  # and the inner sonde
         self.assertEqual(result.summary["failed_exit_count"], 3)
+
+    def test_nested_run_that_ends_before_it_is_registered(self):
+        """It is registered all the same, and its process counts once."""
+        sonde = self.daemon()
+        if not harness.has_connector():
+            self.skipTest("without the process connector, its fork is not reported")
+        scheduler = self.start(sys.executable, "-c", BRIEF_CHILD, sonde.socket)
+        outer = sonde.rpc("job.start", job_id="outer", pid=scheduler.pid)["run_id"]
+        sonde.await_pid(scheduler.pid, outer)
+        scheduler.stdin.write(b"\n")
+        scheduler.stdin.flush()
+        answer = json.loads(scheduler.stdout.readline())
+        self.assertEqual(answer["result"]["job_id"], "inner")
+        for job_id in ("inner", "outer"):
+            sonde.rpc("job.finish", job_id=job_id, outcome="success")
+        job = self.await_end(outer)
+        self.assertEqual((job["processes"], job["failed_exit_count"], job["exactness_processes"]),
+                         (2, 1, "exact"))
+        self.assertEqual(self.await_end(answer["result"]["run_id"])["parent_run_id"], outer)
 
     def check_nested_run_that_is_known_first(self, config=""):
         """The outer one registers later, because it does not find the daemon at first."""
