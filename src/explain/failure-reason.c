@@ -11,8 +11,10 @@
  * reports it when the parent runs already. */
 #define STAMP_SLACK_SECONDS 0.0005
 /* Equal statuses below this may be a coincidence: most failures have 1. This one may be, too, if
- * the process did more after the failure of a child, unless the child is a make. */
+ * a shell did more after the failure of a child, unless the child is a make. */
 #define SPECIFIC_STATUS 2
+/* Statuses from this on have a meaning by convention, so several failures may have the same. */
+#define CONVENTIONAL_STATUS 126
 /* The status of GNU parallel if more jobs have failed than it counts in a status. */
 #define COUNTED_MAX 100
 
@@ -67,6 +69,11 @@ static bool is_proven(const struct failed_parent *parent, const struct failed_ch
     bool is_last = ended_last(parent, child) && ended_at_once(parent);
     bool is_same = has_same_end(parent, child);
     bool is_specific = is_same && end->exit_code >= SPECIFIC_STATUS;
+    /* `make; s=$?; rm -r tmp; exit $s` */
+    bool is_kept = kind == PROGRAM_SHELL && ended_at_once(parent) &&
+                   end->exit_code < CONVENTIONAL_STATUS &&
+                   (end->exit_code > SPECIFIC_STATUS ||
+                    program_kind(child->end->command, end->exit_code) == PROGRAM_RUNNER);
 
     switch (inline_script_end(end->command, is_named ? name : NULL, end->exit_code)) {
     case SCRIPT_SETS_STATUS: return false;
@@ -80,13 +87,12 @@ static bool is_proven(const struct failed_parent *parent, const struct failed_ch
         break;
     case SCRIPT_UNKNOWN: break;
     }
-    if (is_specific && (is_last || end->exit_code > SPECIFIC_STATUS ||
-                        program_kind(child->end->command, end->exit_code) == PROGRAM_RUNNER))
+    if (is_specific && (is_last || is_kept))
         return true;
-    if (has_crashed(parent, child) && !child->is_followed && ended_at_once(parent) &&
-        (kind == PROGRAM_SHELL ? is_last && end->exit_code == 1 : true))
-        return true;
-    return is_last && is_same && kind != PROGRAM_OTHER && !program_may_answer(child->end);
+    if (kind != PROGRAM_SHELL || !is_last)
+        return false;
+    return (is_same && !program_may_answer(child->end)) ||
+           (has_crashed(parent, child) && end->exit_code == 1);
 }
 
 /* Returns the first child that has led to the status of a program that runs others. */
@@ -125,6 +131,20 @@ static size_t find_same(const struct failed_parent *parent)
     return parent->count;
 }
 
+/* Returns the child whose end a wrapper passes on. Before it, the wrapper may have started others,
+ * which failed without a consequence. */
+static size_t find_passed_on(const struct failed_parent *parent)
+{
+    const struct process_event *end = parent->end;
+    size_t at = find_same(parent);
+    bool is_reason = at < parent->count &&
+                     program_explains(end->command, end->exit_code, parent->children[at].end) &&
+                     (ended_last(parent, &parent->children[at]) ||
+                      program_keeps_going(end->command, end->exit_code));
+
+    return is_reason ? at : parent->count;
+}
+
 static struct failure_reason find_reason_of_exit(const struct failed_parent *parent)
 {
     const struct process_event *end = parent->end;
@@ -138,20 +158,21 @@ static struct failure_reason find_reason_of_exit(const struct failed_parent *par
     else if (kind == PROGRAM_COUNTER)
         at = find_counted(parent);
     else if (kind == PROGRAM_WRAPPER)
-        at = find_same(parent);
+        at = find_passed_on(parent);
     if (at < none && (ended_at_once(parent) || program_keeps_going(end->command, end->exit_code)))
         return (struct failure_reason){.at = at, .is_proven = true};
-    for (size_t i = kind == PROGRAM_RUNNER || kind == PROGRAM_COUNTER ? 0 : none; i > 0; i--)
+    for (size_t i = kind == PROGRAM_COUNTER ? 0 : none; i > 0; i--)
         if (is_proven(parent, &parent->children[i - 1], kind))
             return (struct failure_reason){.at = i - 1, .is_proven = true};
     if (kind == PROGRAM_COUNTER) /* a failure of one that it starts before its jobs */
         return (struct failure_reason){.at = none};
-    const struct failed_child *last = none ? &parent->children[none - 1] : NULL;
-    bool is_open = last && ended_at_once(parent) && !last->is_followed &&
-                   !was_asked_to_end(parent, last) &&
-                   (has_same_end(parent, last) || !program_may_answer(last->end));
-    if (is_open)
-        return (struct failure_reason){.at = none - 1};
+    size_t last = none;
+    while (last > 0 && was_asked_to_end(parent, &parent->children[last - 1]))
+        last--;
+    const struct failed_child *open = last ? &parent->children[last - 1] : NULL;
+    if (open && ended_at_once(parent) && !open->is_followed &&
+        (has_same_end(parent, open) || kind == PROGRAM_RUNNER || !program_may_answer(open->end)))
+        return (struct failure_reason){.at = last - 1};
     bool may_be_same = end->exit_code >= SPECIFIC_STATUS && kind != PROGRAM_RUNNER;
     return (struct failure_reason){.at = may_be_same ? find_same(parent) : none};
 }

@@ -4,14 +4,17 @@
 
 #include "base/macros.h"
 #include "model/process.h"
+#include "model/signal-kind.h"
 
 /* The failure of a child that leads to the status. */
 enum failure_kind {
     ANY_FAILURE,
+    NO_ANSWER, /* any, unless the program is known to answer: these may be probes */
     EXIT_BELOW_126,
     EXIT_255,
     BY_SIGNAL,
     SAME_STATUS,
+    SAME_NO_ANSWER,
 };
 
 enum perseverance { STOPS, CONTINUES, CONTINUES_WITH_K };
@@ -24,33 +27,36 @@ struct convention {
     int status; /* of the program */
     enum failure_kind child;
     enum perseverance perseverance;
-    const char *option; /* the convention holds only with it; NULL: always */
+    const char *option;   /* the convention holds only with it; NULL: always */
+    const char *children; /* only failures of these lead to the status; NULL: of all */
 };
 
 /* The first line that fits holds. */
 static const struct convention conventions[] = {
-    {"make gmake", PROGRAM_RUNNER, 2, ANY_FAILURE, CONTINUES_WITH_K, NULL},
-    {"bmake ninja samu", PROGRAM_RUNNER, ANY_STATUS, ANY_FAILURE, CONTINUES_WITH_K, NULL},
-    {"cc gcc clang c++ g++ clang++ gfortran nvcc rustc tcc ccache collect2 cargo go bazel mpirun"
-     " mpiexec srun",
-     PROGRAM_RUNNER, ANY_STATUS, ANY_FAILURE, STOPS, NULL},
-    {"ctest", PROGRAM_RUNNER, 8, ANY_FAILURE, CONTINUES, NULL},
-    {"xargs", PROGRAM_RUNNER, 123, EXIT_BELOW_126, CONTINUES, NULL},
-    {"xargs", PROGRAM_RUNNER, 124, EXIT_255, CONTINUES, NULL},
-    {"xargs", PROGRAM_RUNNER, 125, BY_SIGNAL, CONTINUES, NULL},
-    {"xargs", PROGRAM_RUNNER, ANY_STATUS, SAME_STATUS, CONTINUES, NULL},
-    {"run-parts", PROGRAM_RUNNER, 1, ANY_FAILURE, CONTINUES, NULL},
-    {"timeout", PROGRAM_RUNNER, 124, ANY_FAILURE, STOPS, NULL},
-    {"parallel", PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, CONTINUES, "--halt"},
-    {"parallel", PROGRAM_COUNTER, ANY_STATUS, ANY_FAILURE, CONTINUES, NULL},
-    {"cmake", PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, STOPS, "--build"},
-    {"cmake", PROGRAM_TESTER, ANY_STATUS, ANY_FAILURE, CONTINUES, NULL}, /* its checks may fail */
+    {"make gmake", PROGRAM_RUNNER, 2, NO_ANSWER, CONTINUES_WITH_K, NULL, NULL},
+    {"bmake ninja samu", PROGRAM_RUNNER, ANY_STATUS, NO_ANSWER, CONTINUES_WITH_K, NULL, NULL},
+    {"cc gcc clang c++ g++ clang++ gfortran nvcc rustc tcc ccache collect2 mpirun mpiexec srun",
+     PROGRAM_RUNNER, ANY_STATUS, NO_ANSWER, STOPS, NULL, NULL},
+    /* they also try programs */
+    {"cargo", PROGRAM_RUNNER, ANY_STATUS, ANY_FAILURE, STOPS, NULL, "rustc rustdoc clippy-driver"},
+    {"go", PROGRAM_RUNNER, ANY_STATUS, ANY_FAILURE, STOPS, NULL, "compile asm link cgo vet"},
+    {"xargs", PROGRAM_RUNNER, 123, EXIT_BELOW_126, CONTINUES, NULL, NULL},
+    {"xargs", PROGRAM_RUNNER, 124, EXIT_255, CONTINUES, NULL, NULL},
+    {"xargs", PROGRAM_RUNNER, 125, BY_SIGNAL, CONTINUES, NULL, NULL},
+    {"xargs", PROGRAM_RUNNER, ANY_STATUS, SAME_STATUS, CONTINUES, NULL, NULL},
+    {"run-parts", PROGRAM_RUNNER, 1, ANY_FAILURE, CONTINUES, NULL, NULL},
+    {"timeout", PROGRAM_RUNNER, 124, ANY_FAILURE, STOPS, NULL, NULL},
+    {"parallel", PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, CONTINUES, "--halt", NULL},
+    {"parallel", PROGRAM_COUNTER, ANY_STATUS, ANY_FAILURE, CONTINUES, NULL, NULL},
+    {"cmake", PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, STOPS, "--build", NULL},
     {"env nice ionice chrt taskset nohup setsid sudo doas su runuser setpriv chroot unshare nsenter"
      " timeout time flock script strace ltrace perf stdbuf fakeroot xvfb-run dbus-run-session"
-     " systemd-inhibit tini dumb-init catatonit npm npx yarn pnpm uv poetry sonde",
-     PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, STOPS, NULL},
-    {"pytest py.test unittest prove jest mocha vitest", PROGRAM_TESTER, ANY_STATUS, ANY_FAILURE,
-     CONTINUES, NULL},
+     " systemd-inhibit tini dumb-init catatonit sonde",
+     PROGRAM_WRAPPER, ANY_STATUS, SAME_STATUS, STOPS, NULL, NULL},
+    {"npm npx yarn pnpm uv poetry", PROGRAM_WRAPPER, ANY_STATUS, SAME_NO_ANSWER, STOPS, NULL, NULL},
+    /* their tests, and the checks of cmake, may run programs that must fail */
+    {"pytest py.test unittest prove jest mocha vitest ctest cmake", PROGRAM_TESTER, ANY_STATUS,
+     ANY_FAILURE, CONTINUES, NULL, NULL},
 };
 
 static const char answering[] =
@@ -218,15 +224,23 @@ bool program_explains(const char *command, int64_t status, const struct process_
 {
     const struct convention *convention = find_convention(command, status);
     bool has_exited = child->event_type == EVENT_EXIT;
+    bool is_answer = child->command && program_may_answer(child);
+    bool is_same =
+        has_exited ? child->exit_code == status
+                   : int_is_known(child->signal_num) && status == SIGNAL_STATUS(child->signal_num);
+    char name[PROGRAM_MAX_BYTES + 1];
 
-    if (!convention || convention->kind != PROGRAM_RUNNER)
+    if (!convention || (convention->children && (!find_name(child->command, name) ||
+                                                 !is_among(name, convention->children))))
         return false;
     switch (convention->child) {
     case ANY_FAILURE: return true;
+    case NO_ANSWER: return !is_answer;
     case EXIT_BELOW_126: return has_exited && child->exit_code < 126;
     case EXIT_255: return has_exited && child->exit_code == 255;
     case BY_SIGNAL: return !has_exited;
-    case SAME_STATUS: return has_exited && child->exit_code == status;
+    case SAME_STATUS: return is_same;
+    case SAME_NO_ANSWER: return is_same && !is_answer;
     }
     return false;
 }

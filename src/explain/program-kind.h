@@ -4,16 +4,17 @@
  *
  * | program | its status | after which failure of a child | starts others after it |
  * | --- | --- | --- | --- |
- * | make | 2 | any | with -k |
- * | bmake, ninja, samu | any | any | with -k |
- * | cc, gcc, clang, rustc, collect2, …, cargo, go | any | any | no |
- * | ctest | 8 | any | yes |
+ * | make | 2 | any but an answer | with -k |
+ * | bmake, ninja, samu | any | any but an answer | with -k |
+ * | cc, gcc, clang, rustc, collect2, … | any | any but an answer | no |
+ * | cargo; go | any | rustc, …; compile, link, … | no |
  * | xargs | 123; 124; 125; 126 or 127 | exit 1 to 125; exit 255; a signal; the same | 123: yes |
  * | timeout | 124 | any: it has stopped the child | no |
  * | run-parts | 1 | any | yes |
  * | parallel | the number of failed jobs, at most 101 | any; not of its first helpers | yes |
- * | env, nice, sudo, timeout, flock, strace, npm, cmake --build, sonde, … | the same | any | no |
- * | pytest, unittest, prove, jest, mocha | of the tests; a child proves nothing | | |
+ * | env, nice, sudo, timeout, flock, strace, cmake --build, sonde, … | the same | any | no |
+ * | npm, yarn, uv, poetry, … | the same | any but an answer | no |
+ * | pytest, unittest, prove, jest, mocha, ctest | of the tests; a child proves nothing | | |
  *
  * These programs fail as an answer, so their status 1 proves little: grep, diff, cmp, test, git, …
  */
@@ -31,7 +32,7 @@ enum program_kind {
     PROGRAM_WRAPPER, /* ends with the status of its child */
     PROGRAM_RUNNER,  /* has a status of its own for failures of children */
     PROGRAM_COUNTER, /* its status is the number of its failed children */
-    PROGRAM_TESTER,  /* failures of its children say nothing about its status */
+    PROGRAM_TESTER,  /* failures of its children do not determine its status */
 };
 
 /* Returns the kind of the program of a command line that ends with this status; of `python3 -m
@@ -48,7 +49,7 @@ bool program_is_known(const char *command);
  * false if that is unknown. */
 bool program_or_script(const char *command, char into[static PROGRAM_MAX_BYTES + 1]);
 
-/* Returns whether a runner ends with this status because a child ended in that way. */
+/* Returns whether a runner or a wrapper ends with this status if a child ended in that way. */
 bool program_explains(const char *command, int64_t status, const struct process_event *child);
 
 /* Returns whether the program may have started others after the failure that gave it this status.

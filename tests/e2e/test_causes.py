@@ -53,11 +53,13 @@ FILES = {
     "severe": "255\n0\n",
     "signals": "0\nTERM\n",
     "Makefile": MAKEFILE,
+    "probe.mk": "FOUND := $(shell grep zzz lines)\nall: nosuch\n",
     "build.ninja": NINJA,
     "CMakeLists.txt": CMAKE,
     "answer.sh": "grep zzz lines\nexit 1\n",
     "last.sh": "true\n./five\n",
     "status.sh": "./five\ns=$?\n/bin/true\nexit $s\n",
+    "missing.sh": "sh -c 'exit 127' || /bin/true\nexit 127\n",
     "or.sh": "./five || exit 1\n",
     "crash.sh": "./crash || exit 1\n",
     "set-e.sh": "set -e\n/bin/true\ncp /nope x\n/bin/true\n",
@@ -113,6 +115,12 @@ SHELLS = {
     "|| exit in a text": ("./five || exit 1", 1, f"exit status 1: {FIVE} → sh exited 1"),
     "|| exit in a script":
         ("exec sh or.sh", 1, f"exit status 1; failed on the way: {FIVE}"),
+    "name as an argument": ("cp /nope cp || true; [ -d cp ] || exit 3", 3,
+                            "exit status 3; failed on the way: cp (#) exited 1"),
+    "substitution": ("echo $(ls /nope); exit 3", 3,
+                     "exit status 3; failed on the way: ls (#) exited 2"),
+    "one of several with 127":
+        ("exec sh missing.sh", 127, "exit status 127; failed on the way: sh (#) exited 127"),
     "&& of two": ("/bin/true && ./five; exit $?", 5, f"exit status 5: {FIVE} → sh exited 5"),
     "set -e": ("exec sh set-e.sh", 1, "exit status 1: cp (#) exited 1 → sh exited 1"),
     "loop of failures": ("exec sh loop.sh", 4, "exit status 4"),
@@ -150,7 +158,9 @@ MAKE = {
                                                     " make exited 2 → make exited 2"),
     "crash": (["make", "one"], 2, f"exit status 2: {CRASH} → make exited 2"),
     "ignored failure": (["make", "ignored"], 2, f"exit status 2: {FIVE} → make exited 2"),
-    "answer": (["make", "answer"], 2, "exit status 2: grep (#) exited 1 → make exited 2"),
+    # The events of the two are the same.
+    "answer": (["make", "answer"], 2, "exit status 2; failed on the way: grep (#) exited 1"),
+    "probe": (["make", "-f", "probe.mk"], 2, "exit status 2; failed on the way: grep (#) exited 1"),
     "no rule": (["make", "nosuch"], 2, "exit status 2"),
     "below a shell": ("make; exit $?", 2, "exit status 2: sh (#) exited 3 → sh exited 3 →"
                                           " make exited 2 → sh exited 2"),
@@ -201,6 +211,12 @@ PYTHON = {
     "the status of the child":
         (["python3", "returncode.py"], 5, f"exit status 5: {FIVE} → python3 exited 5"),
     "handled": (["python3", "handled.py"], 1, "exit status 1"),
+    "check=False": (["python3", "-c", "import subprocess\n"
+                                      "subprocess.run(['./five'], check=False)\n1/0"], 1,
+                    f"exit status 1; failed on the way: {FIVE}"),
+    "crash that was expected":
+        (["python3", "-c", "import subprocess\nsubprocess.run(['./crash'])\n1/0"], 1,
+         f"exit status 1; failed on the way: {CRASH}"),
     "pytest": (["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider",
                 "test_example.py"], 1, "exit status 1 (tests failed)"),
     "pytest below a shell": ("/usr/bin/python3 -m pytest -q nosuch.py; exit $?", 4,

@@ -32,6 +32,8 @@ static void test_kinds(void **state _unused_)
         {"perl /usr/bin/parallel --halt now,fail=1 exit", 3, PROGRAM_WRAPPER},
         {"node /usr/bin/npm run build", 1, PROGRAM_WRAPPER},
         {"npm run build", 1, PROGRAM_WRAPPER},
+        {"ctest -j4", 8, PROGRAM_TESTER},
+        {"cargo build", 101, PROGRAM_RUNNER},
         {"sudo -u build make", 2, PROGRAM_WRAPPER},
         {"python3.11 -m pytest tests", 1, PROGRAM_TESTER},
         {"/usr/bin/python3 -B /usr/bin/pytest -x", 1, PROGRAM_TESTER},
@@ -112,6 +114,10 @@ static void test_status_of_xargs(void **state _unused_)
         if (program_explains("xargs -n1 work", cases[i].status, &child) != cases[i].is_explained)
             fail_msg("case %zu", i);
     }
+    assert_true(program_is_shell("/bin/sh -c x"));
+    assert_true(program_is_shell("-zsh"));
+    assert_false(program_is_shell("ssh -c x"));
+    assert_false(program_is_shell(NULL));
     struct process_event child = ended(1, INT_UNKNOWN);
     assert_false(program_explains(NULL, 1, &child));
     assert_false(program_explains("sh -c work", 1, &child));
