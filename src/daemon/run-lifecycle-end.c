@@ -84,7 +84,7 @@ static void add_figures(struct daemon *daemon, const struct run *run, bool was_r
     if (!real_is_known(profile->peak_rss_mb)) {
         profile->peak_rss_mb = bytes_to_mb(usage->peak_rss_bytes);
         profile->exactness.peak_rss_mb =
-            was_read && engine_covers(daemon->engine, run) && !usage->rss_is_incomplete
+            was_read && engine_covers(daemon->engine, run) && run_usage_has_peak(usage)
                 ? EXACT
                 : LOWER_BOUND;
     }

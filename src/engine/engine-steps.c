@@ -119,7 +119,7 @@ static void fill_figures(const struct engine *engine, const struct run_sheet *st
     const struct run_usage *usage =
         sampler_usage(collector_sampler(engine->collector), &step->node);
     bool has_cpu = was_covered && usage && !usage->cpu_is_incomplete;
-    bool has_peak = was_covered && usage && !usage->rss_is_incomplete;
+    bool has_peak = was_covered && usage && run_usage_has_peak(usage);
 
     ret->starts = step->starts;
     ret->processes = (int64_t)step->node.processes;

@@ -19,7 +19,9 @@ struct ended_usage {
     uint64_t read_bytes, write_bytes;
     int64_t peak_rss_bytes;
     uint64_t processes;
-    bool is_incomplete; /* the time of some is not known, or counted elsewhere */
+    bool is_incomplete;         /* the time of some is not known, or counted elsewhere */
+    int64_t missing_peak_bytes; /* the most that the peak of a program of the process itself can be
+                                   that is not known; 0: all are known */
 };
 
 struct member {

@@ -22,7 +22,7 @@ struct lifecycle_event {
     enum lifecycle_kind kind;
     pid_t pid;       /* the process */
     pid_t tid;       /* the thread that started or ended */
-    pid_t ppid; /* on fork: the process that forked; on exit: its parent; 0: not known */
+    pid_t ppid;      /* on fork: the process that forked; on exit: its parent; 0: not known */
     int wait_status; /* on exit: as from wait4() */
     uint64_t mono_ns;
 
@@ -34,6 +34,7 @@ struct lifecycle_event {
     int64_t cpu_ns;      /* on exit: exact, without children */
     int64_t user_ns;
     int64_t peak_rss_bytes; /* on exec: of the programs before it; on exit: of all its programs */
+    int64_t missing_peak_bytes; /* the most that one of these can have, if it is not known; or 0 */
     int64_t read_bytes;
     int64_t write_bytes;
     const struct syscall_profile *calls; /* on exit: all its system calls; NULL: not counted */

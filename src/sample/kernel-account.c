@@ -62,6 +62,18 @@ static void note_uncovered_end(const struct kernel_account *account, struct memb
         sampler_miss_end(sampler, member->node, heir);
 }
 
+/* What was in the memory of the parent is part of the parent's peak, wherever that counts. */
+static void note_missing_peak(const struct kernel_account *account, struct member *member,
+                              int64_t most_bytes)
+{
+    const struct member *parent =
+        member->is_covered_from_birth ? registry_find(account->registry, member->ppid) : NULL;
+
+    member->ended.missing_peak_bytes = MAX(member->ended.missing_peak_bytes, most_bytes);
+    sampler_miss_peak(collector_sampler(account->collector), member->node,
+                      parent ? parent->node : NULL, most_bytes);
+}
+
 int kernel_account_add_event(struct kernel_account *account, struct member *member,
                              const struct lifecycle_event *event)
 {
@@ -78,6 +90,8 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
         sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
         member->ended.peak_rss_bytes = MAX(member->ended.peak_rss_bytes, event->peak_rss_bytes);
     }
+    if (event->missing_peak_bytes)
+        note_missing_peak(account, member, event->missing_peak_bytes);
     if (event->kind == LIFECYCLE_EXIT && !member->is_covered)
         note_uncovered_end(account, member, event);
     if (event->kind != LIFECYCLE_EXIT || !member->is_covered || member->is_counted)

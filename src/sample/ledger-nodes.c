@@ -61,6 +61,8 @@ void ledger_move_ended(struct ledger *ledger, const struct run_node *node,
             continue;
         account->settled = add(account->settled, time);
         account->usage.peak_rss_bytes = MAX(account->usage.peak_rss_bytes, usage->peak_rss_bytes);
+        account->usage.missing_peak_bytes =
+            MAX(account->usage.missing_peak_bytes, usage->missing_peak_bytes);
         if (usage->is_incomplete)
             mark_incomplete(account);
     }
@@ -76,9 +78,20 @@ void ledger_miss_end(struct ledger *ledger, const struct run_node *node,
     }
 }
 
+void ledger_miss_peak(struct ledger *ledger, const struct run_node *node,
+                      const struct run_node *parent, int64_t most_bytes)
+{
+    for (; node && !(parent && run_node_is_within(parent, node)); node = node->outer) {
+        struct run_account *account = find_run(ledger, node);
+        if (account)
+            account->usage.missing_peak_bytes = MAX(account->usage.missing_peak_bytes, most_bytes);
+    }
+}
+
 static void raise_peaks(struct run_usage *usage, const struct run_usage *part)
 {
     usage->peak_rss_bytes = MAX(usage->peak_rss_bytes, part->peak_rss_bytes);
+    usage->missing_peak_bytes = MAX(usage->missing_peak_bytes, part->missing_peak_bytes);
     usage->peak_total_bytes = MAX(usage->peak_total_bytes, part->peak_total_bytes);
     usage->peak_unique_min_bytes = MAX(usage->peak_unique_min_bytes, part->peak_unique_min_bytes);
     usage->peak_unique_bytes = MAX(usage->peak_unique_bytes, part->peak_unique_bytes);

@@ -55,6 +55,8 @@ struct run_usage {
     struct cpu_and_io accounted; /* the present sum: may decrease while figures move from child to
                                   parent; exact when the run is over */
     int64_t peak_rss_bytes;
+    int64_t missing_peak_bytes; /* the most that a process can have whose peak is not known; 0: all
+                                   are known. Where sonde reaps the processes, wait4() has them */
     int64_t peak_total_bytes;
     int64_t peak_unique_min_bytes; /* with shared pages counted once: at least, */
     int64_t peak_unique_bytes;     /* and at most */
@@ -134,6 +136,9 @@ void ledger_raise_peak(struct ledger *ledger, const struct run_node *node, int64
  * that `parent`, to which its time moves, is not in, become lower bounds; NULL: of all. */
 void ledger_miss_end(struct ledger *ledger, const struct run_node *node,
                      const struct run_node *parent);
+/* The same for a peak that is not known, and not larger than `most_bytes` and that of `parent`. */
+void ledger_miss_peak(struct ledger *ledger, const struct run_node *node,
+                      const struct run_node *parent, int64_t most_bytes);
 
 /* Makes the figures of all runs lower bounds, because reports of exits were lost and their runs are
  * unknown. */
@@ -155,6 +160,13 @@ struct process_end {
 
 /* Adds the exit of a member; it counts from the next ledger_end() on. Returns 0 or -ENOMEM. */
 int ledger_ended(struct ledger *ledger, const struct run_node *node, const struct process_end *end);
+
+/* Returns whether the peak RSS of the node is complete, if its processes are covered. */
+static inline bool run_usage_has_peak(const struct run_usage *usage)
+{
+    return !usage->rss_is_incomplete &&
+           (!usage->missing_peak_bytes || usage->missing_peak_bytes <= usage->peak_rss_bytes);
+}
 
 /* Returns whether the I/O of the node is complete, if its CPU time is. */
 static inline bool run_usage_has_io(const struct run_usage *usage)

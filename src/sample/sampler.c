@@ -575,6 +575,12 @@ void sampler_miss_end(struct sampler *sampler, const struct run_node *node,
     ledger_miss_end(sampler->ledger, node, parent);
 }
 
+void sampler_miss_peak(struct sampler *sampler, const struct run_node *node,
+                       const struct run_node *parent, int64_t most_bytes)
+{
+    ledger_miss_peak(sampler->ledger, node, parent, most_bytes);
+}
+
 int sampler_ended(struct sampler *sampler, const struct run_node *node,
                   const struct process_end *end)
 {

@@ -51,6 +51,8 @@ void sampler_await_end(struct sampler *sampler, pid_t pid);
 void sampler_mark_incomplete(struct sampler *sampler);
 void sampler_miss_end(struct sampler *sampler, const struct run_node *node,
                       const struct run_node *parent);
+void sampler_miss_peak(struct sampler *sampler, const struct run_node *node,
+                       const struct run_node *parent, int64_t most_bytes);
 void sampler_raise_peak(struct sampler *sampler, const struct run_node *node,
                         int64_t peak_rss_bytes);
 

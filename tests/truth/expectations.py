@@ -66,7 +66,10 @@ ROWS = {fields[0]: Row(*fields) for fields in (
     ("CPU time of a step", "cpu_seconds", (EXACT,), (), (BOUND, NULL), (BOUND, NULL),
      "Steps are reported to a daemon, whose collector decides. Without the kernel collector, a process that "
      "lives too short to be sampled counts for the run only."),
-    ("peak memory of a step", "peak_rss_mb", (EXACT,), (), (BOUND, NULL), (BOUND, NULL), "As above."),
+    ("peak memory of a step", "peak_rss_mb", (EXACT, BOUND), (), (BOUND, NULL), (BOUND, NULL),
+     "As above. If a process outside the step started one of its processes by `vfork` or `posix_spawn`, and that "
+     "executed a second program (before Linux 6.16: any), the peak of the first one may be unknown. The figure "
+     "is then exact if it is at least the peak of the process outside."),
     ("number of processes of a step", "processes", (EXACT,), (), (EXACT, BOUND), (BOUND,), "As above."),
     ("I/O of a step", "read_bytes, write_bytes", (EXACT,), (), (BOUND, NULL), (BOUND, NULL), "As above."),
     ("CPU time of a scheduler's job", "cpu_seconds", (EXACT,), (), (BOUND,), (BOUND,),

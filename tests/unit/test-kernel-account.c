@@ -145,8 +145,8 @@ static void test_an_end_without_its_parent(void **state _unused_)
     assert_int_equal(registry_fork(registry, ROOT, ROOT + 1), 0);
     lifecycle_event_init(&event, LIFECYCLE_EXIT);
     event.pid = ROOT + 1;
-    assert_int_equal(
-        kernel_account_add_event(&account, registry_find(registry, ROOT + 1), &event), 0);
+    assert_int_equal(kernel_account_add_event(&account, registry_find(registry, ROOT + 1), &event),
+                     0);
     TICK({0, -1, 10, 0});
     assert_false(sampler_usage(collector_sampler(collector), &run->node)->cpu_is_incomplete);
 }
@@ -331,6 +331,62 @@ static void test_parent_that_is_covered_when_found(void **state _unused_)
     assert_int_equal(cpu_ms(), 56); /* complete */
 }
 
+static bool misses_peak(const struct run_node *node)
+{
+    return !run_usage_has_peak(sampler_usage(collector_sampler(collector), node));
+}
+
+static void report_exec_without_peak(int pid)
+{
+    struct lifecycle_event event;
+
+    lifecycle_event_init(&event, LIFECYCLE_EXEC);
+    event.pid = ROOT + pid;
+    event.missing_peak_bytes = 4096;
+    assert_int_equal(
+        kernel_account_add_event(&account, registry_find(registry, ROOT + pid), &event), 0);
+}
+
+/* A peak that is not known is at most that of the parent, which may be outside of the step. */
+static void test_missing_peak(void **state _unused_)
+{
+    struct sampler *sampler = collector_sampler(collector);
+
+    tag_all();
+    kernel_account_begin(&account);
+    LOOK({0, -1, 1, 10});
+    assert_int_equal(LOOK({0, -1, 1, 10}), 1);
+    report_fork(0, 1);
+    report_exec_without_peak(1);
+    assert_false(misses_peak(&run->node));
+    assert_int_equal(registry_begin_sheet(registry, run, 5, 0), 0);
+    assert_int_equal(registry_add(registry, run, 5, ROOT + 1), 0);
+    struct member *member = registry_find(registry, ROOT + 1);
+    assert_true(member->node != &run->node);
+    assert_int_equal(sampler_move(sampler, member->node, member->pid, false), 0);
+    assert_false(misses_peak(member->node));
+    sampler_move_ended(sampler, member->node, &run->node, &member->ended);
+    assert_true(misses_peak(member->node));
+    assert_false(misses_peak(&run->node));
+
+    report_fork(0, 2);
+    assert_int_equal(registry_begin_sheet(registry, run, 6, 0), 0);
+    assert_int_equal(registry_add(registry, run, 6, ROOT + 2), 0);
+    member = registry_find(registry, ROOT + 2);
+    assert_int_equal(sampler_move(sampler, member->node, member->pid, false), 0);
+    report_exec_without_peak(2);
+    assert_true(misses_peak(member->node));
+    assert_false(misses_peak(&run->node));
+
+    report_fork(0, 3);
+    report_exit(0, 1);
+    registry_remove(registry, ROOT);
+    report_exec_without_peak(3); /* its parent is gone */
+    assert_true(misses_peak(&run->node));
+    sampler_raise_peak(sampler, &run->node, 4096); /* the missing one is not larger */
+    assert_false(misses_peak(&run->node));
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -348,6 +404,7 @@ int main(void)
         T(test_parent_that_is_found_late),
         T(test_parent_that_is_covered_when_found),
         T(test_sleeping_processes_beside_busy_ones),
+        T(test_missing_peak),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,52 +52,6 @@ static const char *copy_name(const char *name, char into[static TASK_NAME_SIZE +
     return into;
 }
 
-/* ---- peaks ---- */
-
-/* At an exec the kernel keeps the peak of the memory that the process leaves. If that is its
- * parent's (vfork), or may be because its fork was not reported, only a larger peak is its own. The
- * map has such a peak in pages, plus PEAK_OFFSET, or SHARES_MEMORY until the exec. */
-#define SHARES_MEMORY 1
-#define PEAK_OFFSET   2
-
-/* Without memory, the peak before an exec is not used. */
-static void note_peak(struct kernel_probe *probe, pid_t pid, uint64_t value)
-{
-    if (map_put(&probe->events.foreign_peaks, (uint64_t)pid, (void *)(uintptr_t)value) < 0)
-        map_remove(&probe->events.foreign_peaks, (uint64_t)pid);
-}
-
-static int64_t pages_to_bytes(int64_t pages)
-{
-    return pages < 0 ? INT_UNKNOWN : pages * sysconf(_SC_PAGESIZE);
-}
-
-/* Returns the peak before an exec, as far as it is its own; otherwise INT_UNKNOWN. */
-static int64_t handle_former_peak(struct kernel_probe *probe, const struct kernel_exec *exec)
-{
-    uint64_t foreign = (uintptr_t)map_get(&probe->events.foreign_peaks, (uint64_t)exec->head.pid);
-
-    if (foreign < PEAK_OFFSET)
-        note_peak(probe, exec->head.pid, exec->former_pages + PEAK_OFFSET);
-    else if (exec->former_pages > foreign - PEAK_OFFSET)
-        return pages_to_bytes((int64_t)exec->former_pages);
-    return INT_UNKNOWN;
-}
-
-static int64_t final_peak(struct kernel_probe *probe, const struct kernel_exit *exit)
-{
-    uint64_t foreign =
-        (uintptr_t)map_remove(&probe->events.foreign_peaks, (uint64_t)exit->head.pid);
-    int64_t former = (int64_t)exit->former_pages;
-
-    if (foreign == SHARES_MEMORY)
-        return INT_UNKNOWN;
-    if (exit->peak_pages < 0) /* Linux before 6.16: it includes the last program */
-        return former ? pages_to_bytes(former) : INT_UNKNOWN;
-    bool is_own = foreign >= PEAK_OFFSET && exit->former_pages > foreign - PEAK_OFFSET;
-    return pages_to_bytes(is_own ? MAX(former, exit->peak_pages) : exit->peak_pages);
-}
-
 /* ---- records to events ---- */
 
 static void free_ending_calls(struct ending_calls *ending)
@@ -132,7 +86,10 @@ static void report_exit(void *context, const struct kernel_exit *exit,
         event.read_bytes = (int64_t)(exit->other_read_bytes + dead->last_read_bytes);
         event.write_bytes = (int64_t)(exit->other_write_bytes + dead->last_write_bytes);
     }
-    event.peak_rss_bytes = final_peak(probe, exit);
+    const struct known_peak peak = process_peaks_at_exit(&probe->events.peaks, event.pid,
+                                                         exit->former_pages, exit->peak_pages);
+    event.peak_rss_bytes = peak.bytes;
+    event.missing_peak_bytes = peak.missing_bytes;
     event.calls = ending ? &ending->profile : NULL;
     report_event(probe, &event);
     free_ending_calls(ending);
@@ -145,10 +102,10 @@ static void handle_fork(struct kernel_probe *probe, const struct kernel_fork *fo
     endings_settle(&probe->events.endings, fork->head.pid); /* an earlier process with the pid */
     begin_event(probe, LIFECYCLE_FORK, &fork->head, fork->start_boot_ns, &event);
     event.ppid = fork->parent_pid;
-    if (fork->parent_pid == getpid()) /* what sonde had in memory is not the command's */
-        map_remove(&probe->events.foreign_peaks, (uint64_t)fork->head.pid);
+    if (fork->parent_pid == getpid())
+        process_peaks_forked_by_sonde(&probe->events.peaks, event.pid);
     else
-        note_peak(probe, fork->head.pid, fork->shares_memory ? SHARES_MEMORY : PEAK_OFFSET);
+        process_peaks_forked(&probe->events.peaks, event.pid, fork->shares_memory);
     report_event(probe, &event);
 }
 
@@ -162,7 +119,10 @@ static void handle_exec(struct kernel_probe *probe, const struct kernel_exec *ex
     if (proc_cmdline_parse(exec->command, length, command, sizeof(command)) == 0)
         proc_cmdline_from_name(copy_name(exec->name, name), command, sizeof(command));
     event.command = command;
-    event.peak_rss_bytes = handle_former_peak(probe, exec);
+    const struct known_peak peak =
+        process_peaks_before_exec(&probe->events.peaks, event.pid, exec->former_pages);
+    event.peak_rss_bytes = peak.bytes;
+    event.missing_peak_bytes = peak.missing_bytes;
     report_event(probe, &event);
 }
 
@@ -361,7 +321,7 @@ void kernel_events_stop(struct kernel_probe *probe)
     for (struct ending_calls *ending; (ending = map_next(&probe->events.ending_calls, &position));)
         free_ending_calls(ending);
     map_done(&probe->events.ending_calls);
-    map_done(&probe->events.foreign_peaks);
+    process_peaks_done(&probe->events.peaks);
     if (probe->events.ring)
         ring_buffer__free(probe->events.ring);
 }

@@ -5,6 +5,7 @@
 #include "probe/bpf/endings.h"
 #include "probe/bpf/kernel-probe.h"
 #include "probe/bpf/kernel-records.h"
+#include "probe/bpf/process-peaks.h"
 
 struct kernel;
 struct ring_buffer;
@@ -29,7 +30,7 @@ struct kernel_events {
     void *context;
     uint64_t lost_reported;  /* lost events reported so far */
     struct map ending_calls; /* pid → struct ending_calls */
-    struct map foreign_peaks; /* pid → peak of the memory of another process: see kernel-events.c */
+    struct process_peaks peaks;
 };
 
 /* Sampling and counting of system calls. */
