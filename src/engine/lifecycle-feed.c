@@ -441,8 +441,8 @@ void lifecycle_feed_drain(struct lifecycle_feed *feed)
         schedule_drain(feed);
 }
 
-/* Whether the events should be read at once. */
-static bool take_quick(struct lifecycle_feed *feed)
+/* Whether the events should be read at once. Their number is limited. */
+static bool spend_quick_read(struct lifecycle_feed *feed)
 {
     uint64_t pauses = (clock_mono_ns() - feed->drained_ns) / QUICK_EVERY_NS;
 
@@ -456,7 +456,7 @@ static void on_readable(void *context, int fd _unused_)
 {
     struct lifecycle_feed *feed = context;
 
-    if (take_quick(feed)) {
+    if (spend_quick_read(feed)) {
         drain_source(feed);
         return;
     }

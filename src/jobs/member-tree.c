@@ -42,8 +42,9 @@ static struct member_entry *next_below(const struct member_entry *top, struct me
     return NULL;
 }
 
-struct member_entry *member_tree_next_heir(const struct member_entry *top, struct member_entry *at,
-                                           const struct run *run, int64_t sheet_num)
+struct member_entry *member_tree_next_inherited(const struct member_entry *top,
+                                                struct member_entry *at, const struct run *run,
+                                                int64_t sheet_num)
 {
     bool descends = true;
 

@@ -36,5 +36,6 @@ void member_tree_leave(struct member_entry *entry);
  * before their children: start with `at` == `top`; returns NULL at the end. Skips an entry that was
  * registered explicitly, or is in another run or step, with its whole subtree. The caller may have
  * moved `at` to another run. */
-struct member_entry *member_tree_next_heir(const struct member_entry *top, struct member_entry *at,
-                                           const struct run *run, int64_t sheet_num);
+struct member_entry *member_tree_next_inherited(const struct member_entry *top,
+                                                struct member_entry *at, const struct run *run,
+                                                int64_t sheet_num);

@@ -221,7 +221,8 @@ static void move_subtree(struct member_entry *top, struct run_node *to, int64_t 
     const struct run *from = top->member.run;
     int64_t from_sheet = top->member.sheet_num;
 
-    for (struct member_entry *at = top; at; at = member_tree_next_heir(top, at, from, from_sheet))
+    for (struct member_entry *at = top; at;
+         at = member_tree_next_inherited(top, at, from, from_sheet))
         move_entry(at, to, sheet_num);
 }
 
@@ -241,7 +242,7 @@ static void remove_too_old(struct registry *registry, struct run_entry *run)
 
     TAILQ_FOREACH (entry, &run->members, in_run)
         for (struct member_entry *at = is_too_old(entry) ? entry : NULL; at;
-             at = member_tree_next_heir(entry, at, &run->run, entry->member.sheet_num))
+             at = member_tree_next_inherited(entry, at, &run->run, entry->member.sheet_num))
             at->is_leaving = true;
     for (entry = TAILQ_FIRST(&run->members); entry; entry = next) {
         next = TAILQ_NEXT(entry, in_run);

@@ -410,7 +410,7 @@ static int start_command(struct job_runner *runner, int *ret_exec_errno)
 /* ---- the kernel collector, for commands that are not short ---- */
 
 /* A daemon that stores the run reports its events, unless this process does. */
-static enum kernel_wish kernel_wish(void *context)
+static enum kernel_decision decide_kernel(void *context)
 {
     const struct job_runner *runner = context;
     const struct run_storage *storage = runner->storage;
@@ -440,7 +440,7 @@ static void start_loading(struct job_runner *runner)
     const struct kernel_loader_options options = {
         .probe = {.proc_root = PROC_ROOT},
         .delay_ms = KERNEL_AFTER_MS,
-        .wish = kernel_wish,
+        .decide = decide_kernel,
         .on_loaded = on_kernel_loaded,
         .context = runner,
     };

@@ -67,10 +67,10 @@ static void on_delay_over(uv_timer_t *timer)
 {
     struct kernel_loader *loader = timer->data;
 
-    enum kernel_wish wish = loader->options.wish(loader->options.context);
-    if (wish == KERNEL_UNDECIDED)
+    enum kernel_decision decision = loader->options.decide(loader->options.context);
+    if (decision == KERNEL_UNDECIDED)
         uv_timer_start(timer, on_delay_over, loader->options.delay_ms, 0);
-    if (wish != KERNEL_WANTED)
+    if (decision != KERNEL_WANTED)
         return;
     pthread_t thread;
     loader->load->is_over = false;

@@ -8,7 +8,7 @@
 
 struct kernel_loader;
 
-enum kernel_wish {
+enum kernel_decision {
     KERNEL_UNWANTED,
     KERNEL_UNDECIDED, /* ask again after another delay */
     KERNEL_WANTED,
@@ -18,7 +18,7 @@ struct kernel_loader_options {
     struct kernel_probe_options probe;
     uint64_t delay_ms;
     /* Called after the delay: returns whether the probe is wanted now. */
-    enum kernel_wish (*wish)(void *context);
+    enum kernel_decision (*decide)(void *context);
     /* Called in the loop. The receiver owns the probe; NULL: it could not be opened, with the
      * reason. */
     void (*on_loaded)(void *context, struct kernel_probe *kernel,

@@ -51,15 +51,15 @@ static void note_uncovered_end(const struct kernel_account *account, struct memb
 {
     struct sampler *sampler = collector_sampler(account->collector);
     const struct member *parent = registry_find(account->registry, event->ppid);
-    const struct run_node *heir = parent ? parent->node : NULL;
+    const struct run_node *parent_node = parent ? parent->node : NULL;
 
     if (!event->ppid) /* the connector does not report it; it is probably a process of the run */
-        heir = &member->run->node;
+        parent_node = &member->run->node;
     sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
     member->ended.peak_rss_bytes = MAX(member->ended.peak_rss_bytes, event->peak_rss_bytes);
     member->ended.is_incomplete = true;
     if (event->ppid != getpid())
-        sampler_miss_end(sampler, member->node, heir);
+        sampler_miss_end(sampler, member->node, parent_node);
 }
 
 /* What was in the memory of the parent is part of the parent's peak, wherever that counts. */

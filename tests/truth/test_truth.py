@@ -126,10 +126,11 @@ class Cpu(truth.Case):
 
     @case(short=("user",))
     def rate(self):
-        """The mean CPU use is at most the largest, which is at most what two threads can use."""
+        """The mean CPU use is at most the largest. That one may be more than two threads can use: if the
+        processor is taken from sonde, it reads the time of the threads after the end of the interval."""
         summary = self.run_case(*self.victim("burn", 500, 2)).summary
         mean = summary["cpu_seconds"] / summary["wall_seconds"] * 100
-        self.check_bracket("max_cpu_pct", mean * 0.98, summary["max_cpu_pct"], 204, "threads")
+        self.check_bracket("max_cpu_pct", mean * 0.98, summary["max_cpu_pct"], float("inf"), "mean")
 
     @case(short=("root, --exact",))
     def wall(self):
@@ -145,8 +146,8 @@ class Memory(truth.Case):
     """Peaks of one process and of all processes together."""
 
     def check_peak(self, run):
-        if harness.is_sanitized():  # sonde is then large, and ru_maxrss survives its exec
-            return
+        if harness.is_sanitized():
+            self.skipTest("a sanitized sonde is large, and ru_maxrss survives its exec")
         self.check(run, "peak_rss_mb", "peak memory of the largest process",
                    run.witness["peak_rss_kb"] / 1024, "wait4", PEAK)
 
@@ -162,9 +163,9 @@ class Memory(truth.Case):
     def check_together(self, *shape, processes):
         run, together = self.hold_case(*self.shapes(*shape))
         self.check_interval(run, together)
-        self.check_peak(run)
         self.check(run, "peak_processes", "largest number of processes at one time", processes, "known",
                    COUNT)
+        self.check_peak(run)
 
     @case(short=("user",))
     def private(self):

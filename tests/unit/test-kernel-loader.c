@@ -16,8 +16,8 @@ static struct world {
     uv_loop_t loop;
     uv_timer_t before, after; /* due before the loader, and after it */
     struct kernel_loader *loader;
-    enum kernel_wish wish;
-    unsigned asked;        /* calls of wish() */
+    enum kernel_decision decision;
+    unsigned asked;        /* calls of decide() */
     unsigned asked_before; /* the same when `before` was due */
     unsigned loaded;
     unsigned loaded_before;
@@ -35,10 +35,10 @@ static void on_after(uv_timer_t *timer _unused_)
     world.is_after = true;
 }
 
-static enum kernel_wish wish(void *context _unused_)
+static enum kernel_decision decide(void *context _unused_)
 {
     world.asked++;
-    return world.wish;
+    return world.decision;
 }
 
 static void on_loaded(void *context _unused_, struct kernel_probe *kernel,
@@ -52,11 +52,11 @@ static int set_up(void **state _unused_)
 {
     const struct kernel_loader_options options = {.probe = {.proc_root = PROC_ROOT},
                                                   .delay_ms = DELAY_MS,
-                                                  .wish = wish,
+                                                  .decide = decide,
                                                   .on_loaded = on_loaded};
 
     /* An invalid value, in case `before` is never called. */
-    world = (struct world){.wish = KERNEL_WANTED, .asked_before = 99, .loaded_before = 99};
+    world = (struct world){.decision = KERNEL_WANTED, .asked_before = 99, .loaded_before = 99};
     assert_int_equal(uv_loop_init(&world.loop), 0);
     uv_timer_init(&world.loop, &world.before);
     uv_timer_init(&world.loop, &world.after);
@@ -96,7 +96,7 @@ static void test_after_its_delay(void **state _unused_)
 
 static void test_not_if_unwanted(void **state _unused_)
 {
-    world.wish = KERNEL_UNWANTED;
+    world.decision = KERNEL_UNWANTED;
     await_after();
     uv_run(&world.loop, UV_RUN_NOWAIT);
     assert_int_equal(world.loaded, 0);
@@ -104,12 +104,12 @@ static void test_not_if_unwanted(void **state _unused_)
 
 static void test_when_decided(void **state _unused_)
 {
-    world.wish = KERNEL_UNDECIDED;
+    world.decision = KERNEL_UNDECIDED;
     await_after();
     while (world.asked < 3)
         uv_run(&world.loop, UV_RUN_ONCE);
     assert_int_equal(world.loaded, 0);
-    world.wish = KERNEL_WANTED;
+    world.decision = KERNEL_WANTED;
     while (!world.loaded)
         uv_run(&world.loop, UV_RUN_ONCE);
     assert_int_equal(world.asked, 4);
