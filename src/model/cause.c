@@ -176,8 +176,13 @@ void cause_append_hint(const char *cause, const struct process_event_list *chain
     else if (has_no_sender)
         text_printf(out, "; sender of %s unknown",
                     human_signal(&name, (int)chain->items[0].signal_num));
-    /* A run does not record whether a daemon observed it, nor why there was no kernel collector, so
-     * the text names every way to have one. A name may be missing before it is loaded. */
-    if (unnamed || (has_no_sender && (!collector || strcmp(collector, "bpf") != 0)))
-        text_append_string(out, " (needs root or a daemon; for short runs of root, use --exact)");
+    /* The collector may have been loaded too late. Without one, a run records neither whether a
+     * daemon observed it nor why there was none, so the text names every way to have one. */
+    bool has_collector = collector && strcmp(collector, "bpf") == 0;
+    if (unnamed && has_collector)
+        text_append_string(out, " (to see it: as root, use --exact)");
+    else if (unnamed || (has_no_sender && !has_collector))
+        text_append_string(
+            out,
+            " (to see it: run as root, or with a daemon; for short runs of root, use --exact)");
 }

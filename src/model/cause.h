@@ -29,7 +29,7 @@ void cause_format(const struct process_event_list *chain,
  * scheduler. */
 bool cause_is_of_chain(const char *cause, const struct process_event_list *chain);
 
-/* Appends what the cause lacks, and what is needed to have it: "; pid 815 ended before its name was
+/* Appends what the cause lacks, and how to have it: "; pid 815 ended before its name was
  * read" for the first process of the chain without a name, and ", sender unknown" for a signal
  * whose sender is unknown, unless processes or the kernel raise such a signal themselves.
  * `collector` is that of the run. The hint is not part of the stored cause. */
