@@ -4,6 +4,12 @@
 #include "report/profile-figures.h"
 #include "report/style.h"
 
+/* A lower bound of 0 tells nothing. */
+static bool is_informative(double value, enum exactness exactness)
+{
+    return real_is_known(value) && (value > 0 || exactness == EXACT || exactness == SAMPLED);
+}
+
 void run_figures_format_cpu(const struct job_profile *profile, struct text *out)
 {
     struct human cpu, user, system;
@@ -14,7 +20,8 @@ void run_figures_format_cpu(const struct job_profile *profile, struct text *out)
     }
     text_printf(out, "%s%s", exactness_mark(profile->exactness.cpu_seconds),
                 figure_duration(&cpu, profile->cpu_seconds));
-    if (real_is_known(profile->user_seconds) || real_is_known(profile->system_seconds))
+    if (is_informative(profile->user_seconds, profile->exactness.user_seconds) ||
+        is_informative(profile->system_seconds, profile->exactness.system_seconds))
         text_printf(out, " (user %s%s, system %s%s)",
                     figure_mark(profile->user_seconds, profile->exactness.user_seconds),
                     figure_duration(&user, profile->user_seconds),

@@ -40,7 +40,7 @@ static void reap_all(void)
         ;
 }
 
-/* Waits for the end of a process of another parent. Its descriptors are closed earlier than it ends. */
+/* Waits for the end of a process of another parent. Its descriptors are closed before it ends. */
 static void await_end(pid_t pid)
 {
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};

@@ -205,6 +205,24 @@ static void test_summary(void **state _unused_)
                         "  left       pid 4242 still running: sleep\\x1b[1m 100\n");
 }
 
+static void test_bound_of_zero_is_not_shown(void **state _unused_)
+{
+    _cleanup_text_ struct text bounds = {0}, samples = {0};
+    struct run_summary summary;
+
+    record_init(&run_summary_record, &summary);
+    struct job_profile *profile = &summary.profile;
+    profile->cpu_seconds = 0.075;
+    profile->user_seconds = profile->system_seconds = 0;
+    profile->exactness.cpu_seconds = LOWER_BOUND;
+    profile->exactness.user_seconds = profile->exactness.system_seconds = LOWER_BOUND;
+    run_figures_format_cpu(profile, &bounds);
+    assert_string_equal(text_string(&bounds), "≥ 75 ms");
+    profile->exactness.user_seconds = profile->exactness.system_seconds = SAMPLED;
+    run_figures_format_cpu(profile, &samples);
+    assert_string_equal(text_string(&samples), "≥ 75 ms (user ~ 0.00 ms, system ~ 0.00 ms)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_bound_of_zero_is_not_shown),
     };
     return cmocka_run_group_tests(tests, report_world_set_up, NULL);
 }
