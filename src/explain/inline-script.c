@@ -216,8 +216,10 @@ static bool is_checked(const char *text, const char *program)
                                          "atexit", "#",       NULL};
     size_t checks = count_names(text, "check_call(") + count_names(text, "check_output(");
     size_t runs = count_names(text, "run(");
-    bool is_named = program && (count_names(text, program) ||
-                                (strstr(text, "shell=True") && program_is_shell(program)));
+    bool is_named =
+        program &&
+        (count_names(text, program) || (strstr(text, "shell=True") && program_is_shell(program)) ||
+         (strstr(text, "sys.executable") && strncmp(program, "python", 6) == 0));
 
     for (size_t i = 0; others[i]; i++)
         if (strstr(text, others[i]))

@@ -88,6 +88,8 @@ static void test_texts(void **state _unused_)
         {"python3 -c run('a; b', shell=True, check=True)", "sh", 1, SCRIPT_STOPS},
         {"python3 -c subprocess.check_output(['./a'])", "a", 1, SCRIPT_STOPS},
         {"python3 -c check_call([sys.executable, 'a.py'])", "a.py", 1, SCRIPT_STOPS},
+        {"python3 -c check_call([sys.executable, '-c', '1/0'])", "python3", 1, SCRIPT_STOPS},
+        {"python3 -c check_call(['b', '-c', '1/0'])", "python3", 1, SCRIPT_UNKNOWN},
         {"python3 -c check_call(['b']); a", "a", 1, SCRIPT_STOPS},
         {"python3 -c check_call(['aa', 'a-b'])", "a", 1, SCRIPT_UNKNOWN},
         {"python3 -c check_call(['a']); sys.exit(5)", "a", 1, SCRIPT_STOPS},
