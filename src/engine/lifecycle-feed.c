@@ -121,6 +121,18 @@ static void on_fork(struct lifecycle_feed *feed, const struct lifecycle_event *e
         report_member(feed, member, event);
 }
 
+/* The status of a process is that of its first thread, unless another thread ended it later. A
+ * thread that just returns has status 0; its end may be reported after that of the process. */
+static int note_status(struct member *member, const struct lifecycle_event *event)
+{
+    bool is_first_thread = event->tid == event->pid;
+
+    if (is_first_thread || !member->first_thread_has_ended || event->wait_status)
+        member->wait_status = event->wait_status;
+    member->first_thread_has_ended |= is_first_thread;
+    return member->wait_status;
+}
+
 /* The number of threads of a member that was found by a scan is unknown: the end of its first
  * thread stands for its own. */
 static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycle_event *event)
@@ -134,13 +146,15 @@ static void on_exit_of_thread(struct lifecycle_feed *feed, const struct lifecycl
     if (feed->source.kernel && event->tag)
         member->threads = 1; /* this event is of the process, not of a thread */
     bool had_ended = member->has_ended;
-    registry_exit(feed->options.registry, event->pid, event->wait_status);
+    struct lifecycle_event end = *event;
+    end.wait_status = note_status(member, event);
+    registry_exit(feed->options.registry, event->pid, end.wait_status);
     bool has_just_ended = member->has_ended && !had_ended;
     if (!(member->was_found ? event->tid == event->pid : has_just_ended))
         return;
     member->run->last_end_ns = MAX(member->run->last_end_ns, event->mono_ns);
-    run_node_count_end(member->node, event->wait_status);
-    report_member(feed, member, event);
+    run_node_count_end(member->node, end.wait_status);
+    report_member(feed, member, &end);
 }
 
 static void on_exec(struct lifecycle_feed *feed, const struct lifecycle_event *event)

@@ -34,6 +34,8 @@ struct member {
     int64_t sheet_num; /* INT_UNKNOWN: none; inherited like the run */
     unsigned threads;  /* according to events */
     bool has_ended;    /* according to events; it may still exist as a zombie */
+    bool first_thread_has_ended;
+    int wait_status;   /* according to the ends of its threads so far */
     bool was_found;    /* by a reading, before any event */
     bool was_placed;   /* since registry_begin() */
     bool was_followed; /* the tracing code has seen it */

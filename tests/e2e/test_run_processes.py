@@ -50,6 +50,16 @@ class Storm(harness.TestCase):
         summary = self.run_job(*self.victim("burn", 30, 20)).summary
         self.assertEqual(summary["processes"], 1)
 
+    @harness.needs_connector()
+    def test_status_of_a_process_with_threads(self):
+        """It is not that of another thread whose end is reported last: sonde's writer, which ends
+        just before sonde."""
+        self.write("config/sonde/sonde.yaml", "profiler:\n  collector: procfs\n")
+        summary = self.run_job("sh", "-c", 'for i in $(seq 20); do "$@"; done; true', "sh",
+                               harness.SONDE, "run", "-q", "--", "false").summary
+        self.assertEqual(summary["failed_exit_count"], 40)
+        self.assertEqual(summary["exactness"]["processes"], "exact")
+
 
 class WithoutConnector(harness.TestCase):
     """The kernel reports no forks and exits: sonde finds processes by sampling."""
