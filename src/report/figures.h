@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/human.h"
+#include "model/field.h"
 
 /* Returns the mark before a figure: "" if exact, "~ " if sampled, "≥ " for a lower bound and for a
  * figure of unknown exactness, such as that of a run that has not ended. */
@@ -16,6 +17,8 @@ const char *figure_duration(struct human *buffer, double seconds);
 const char *figure_count(struct human *buffer, int64_t count);
 const char *figure_tally(struct human *buffer,
                          double count); /* a count that is stored as a double */
+/* A smaller amount is shown as 0.0 MB. */
+#define SHOWN_MIN_BYTES (0.05 * BYTES_PER_MB)
 const char *figure_bytes(struct human *buffer, int64_t bytes);
 /* "1.20 to 1.40 GB"; one figure if both ends are printed alike, or the lower one is unknown. */
 const char *figure_mb_range(struct human *buffer, double min_mb, double max_mb);

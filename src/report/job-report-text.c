@@ -294,6 +294,18 @@ static void add_count(struct table *table, int64_t count, int exactness)
         table_add(table, NULL);
 }
 
+/* Omitted if it would be shown as 0.0 MB for all steps; so is a lower bound that states nothing. */
+static void add_io(struct table *table, int64_t bytes, int exactness, bool is_shown)
+{
+    struct human figure;
+    bool is_known = int_is_known(bytes) && (exactness == EXACT || bytes >= SHOWN_MIN_BYTES);
+
+    if (is_shown && is_known)
+        table_printf(table, "%s%s", exactness_mark(exactness), figure_bytes(&figure, bytes));
+    else
+        table_add(table, NULL);
+}
+
 static void append_sheets(const struct job_report *report, const struct report_style *style,
                           struct text *out)
 {
@@ -301,15 +313,22 @@ static void append_sheets(const struct job_report *report, const struct report_s
         {.title = "STEP", .is_figure = true},
         {.title = "NAME", .is_optional = true, .cut_to = 12},
         {.title = "OUTCOME"},
-        {.title = "WALL", .is_figure = true, .drop_rank = 3},
-        {.title = "CPU", .is_figure = true, .drop_rank = 5},
-        {.title = "PEAK CPU", .is_figure = true, .drop_rank = 1},
+        {.title = "WALL", .is_figure = true, .drop_rank = 5},
+        {.title = "CPU", .is_figure = true, .drop_rank = 7},
+        {.title = "PEAK CPU", .is_figure = true, .drop_rank = 3},
         {.title = "LARGEST", .is_figure = true},
-        {.title = "PROCESSES", .is_figure = true, .is_optional = true, .drop_rank = 4},
-        {.title = "STARTS", .is_figure = true, .is_optional = true, .drop_rank = 2},
+        {.title = "READ", .is_figure = true, .is_optional = true, .drop_rank = 1},
+        {.title = "WRITTEN", .is_figure = true, .is_optional = true, .drop_rank = 2},
+        {.title = "PROCESSES", .is_figure = true, .is_optional = true, .drop_rank = 6},
+        {.title = "STARTS", .is_figure = true, .is_optional = true, .drop_rank = 4},
     };
     _cleanup_table_ struct table table = TABLE(columns, .indent = INDENT);
+    bool has_read = false, has_written = false;
 
+    for (size_t i = 0; i < report->sheets.count; i++) {
+        has_read |= report->sheets.items[i].read_bytes >= SHOWN_MIN_BYTES;
+        has_written |= report->sheets.items[i].write_bytes >= SHOWN_MIN_BYTES;
+    }
     for (size_t i = 0; i < report->sheets.count; i++) {
         const struct sheet *sheet = &report->sheets.items[i];
         struct human figure;
@@ -322,6 +341,8 @@ static void append_sheets(const struct job_report *report, const struct report_s
         table_add(&table, figure_cores(&figure, sheet->max_cpu_pct));
         table_printf(&table, "%s%s", figure_mark(sheet->peak_rss_mb, sheet->exactness.peak_rss_mb),
                      human_mb(&figure, sheet->peak_rss_mb));
+        add_io(&table, sheet->read_bytes, sheet->exactness.read_bytes, has_read);
+        add_io(&table, sheet->write_bytes, sheet->exactness.write_bytes, has_written);
         add_count(&table, sheet->processes, sheet->exactness.processes);
         add_count(&table, sheet->starts > 1 ? sheet->starts : INT_UNKNOWN, EXACT);
     }

@@ -5,9 +5,6 @@
 #include "base/macros.h"
 #include "report/figures.h"
 
-/* A smaller amount is shown as 0.0 MB. */
-#define SHOWN_MIN_BYTES (0.05 * BYTES_PER_MB)
-
 const struct field *profile_figure_next(const struct field *previous)
 {
     const struct field *end = job_profile_record.fields + job_profile_record.field_count;

@@ -327,6 +327,49 @@ static void test_running(void **state _unused_)
                            "          -       -\n"));
 }
 
+/* Columns of I/O are there if a step has some. The narrow terminal has no room for them. */
+static void test_io_of_steps(void **state _unused_)
+{
+    struct job_report report = make_report(OUTCOME_SUCCESS);
+    const struct report_style narrow = {.columns = 64};
+    struct sheet sheets[3];
+    _cleanup_text_ struct text out = {0};
+
+    for (int i = 0; i < 3; i++) {
+        record_init(&sheet_record, &sheets[i]);
+        sheets[i].sheet_num = i + 1;
+        sheets[i].started_at = START;
+        sheets[i].ended_at = START + 90;
+        sheets[i].outcome = OUTCOME_SUCCESS;
+        sheets[i].read_bytes = sheets[i].write_bytes = 1000;
+        sheets[i].exactness.read_bytes = sheets[i].exactness.write_bytes = LOWER_BOUND;
+    }
+    report.sheets = (struct sheet_list){sheets, 3};
+    format(&report, &plain, &out);
+    assert_null(strstr(out.bytes, "READ"));
+    assert_null(strstr(out.bytes, "WRITTEN"));
+
+    sheets[0].exactness.write_bytes = EXACT;
+    sheets[1].write_bytes = 3 << 20;
+    text_reset(&out);
+    format(&report, &plain, &out);
+    assert_non_null(strstr(out.bytes,
+                           "  STEP  OUTCOME      WALL  CPU  PEAK CPU  LARGEST   WRITTEN\n"
+                           "     1  success  1 m 30 s    -         -        -    0.0 MB\n"
+                           "     2  success  1 m 30 s    -         -        -  ≥ 3.0 MB\n"
+                           "     3  success  1 m 30 s    -         -        -         -\n"));
+
+    sheets[0].read_bytes = 5 << 20;
+    sheets[0].exactness.read_bytes = EXACT;
+    text_reset(&out);
+    format(&report, &plain, &out);
+    assert_non_null(strstr(out.bytes, "  LARGEST    READ   WRITTEN\n"));
+    assert_non_null(strstr(out.bytes, "        -  5.0 MB    0.0 MB\n"));
+    text_reset(&out);
+    format(&report, &narrow, &out);
+    assert_null(strstr(out.bytes, "READ"));
+}
+
 /* An unknown figure is "-", never 0; a line without any known figure is omitted. */
 static void test_unknown_everywhere(void **state _unused_)
 {
@@ -547,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_chain_and_last_memory),
         cmocka_unit_test(test_storms),
         cmocka_unit_test(test_running),
+        cmocka_unit_test(test_io_of_steps),
         cmocka_unit_test(test_unknown_everywhere),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_earlier_runs),
