@@ -44,22 +44,31 @@ static int add_end(const struct kernel_account *account, struct member *member,
     return sampler_ended(collector_sampler(account->collector), member->node, end);
 }
 
+/* Returns the node that gets the time of a process that is not covered, NULL if none does. The
+ * connector does not report the parent: that is the process that forked it, or one that adopted it.
+ * Orphans are adopted within the run if sonde is a subreaper for it. */
+static const struct run_node *find_reaper_node(const struct kernel_account *account,
+                                               const struct member *member, pid_t ppid)
+{
+    const struct member *parent = registry_find(account->registry, ppid ? ppid : member->ppid);
+
+    if (parent)
+        return parent->node;
+    return !ppid && registry_is_foster(account->registry, getpid()) ? &member->run->node : NULL;
+}
+
 /* The end of a process that is not covered: its time moves to its parent, which may belong to
  * another node. sonde's own children are counted when sonde reaps them. */
 static void note_uncovered_end(const struct kernel_account *account, struct member *member,
                                const struct lifecycle_event *event)
 {
     struct sampler *sampler = collector_sampler(account->collector);
-    const struct member *parent = registry_find(account->registry, event->ppid);
-    const struct run_node *parent_node = parent ? parent->node : NULL;
 
-    if (!event->ppid) /* the connector does not report it; it is probably a process of the run */
-        parent_node = &member->run->node;
     sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
     member->ended.peak_rss_bytes = MAX(member->ended.peak_rss_bytes, event->peak_rss_bytes);
     member->ended.is_incomplete = true;
     if (event->ppid != getpid())
-        sampler_miss_end(sampler, member->node, parent_node);
+        sampler_miss_end(sampler, member->node, find_reaper_node(account, member, event->ppid));
 }
 
 /* What was in the memory of the parent is part of the parent's peak, wherever that counts. */

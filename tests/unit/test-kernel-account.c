@@ -136,19 +136,49 @@ static int64_t cpu_ms(void)
     return (int64_t)usage->accounted.total_ns / MS;
 }
 
-/* An end from the connector, which arrives while the kernel takes over, has no parent. */
-static void test_an_end_without_its_parent(void **state _unused_)
+static bool misses_cpu(void)
+{
+    return sampler_usage(collector_sampler(collector), &run->node)->cpu_is_incomplete;
+}
+
+static void report_end_without_parent(int pid)
 {
     struct lifecycle_event event;
 
+    lifecycle_event_init(&event, LIFECYCLE_EXIT);
+    event.pid = ROOT + pid;
+    assert_int_equal(
+        kernel_account_add_event(&account, registry_find(registry, ROOT + pid), &event), 0);
+}
+
+/* An end from the connector, which arrives while the kernel takes over, has no parent. That is the
+ * process which forked it. */
+static void test_an_end_without_its_parent(void **state _unused_)
+{
     TICK({0, -1, 10, 0});
     assert_int_equal(registry_fork(registry, ROOT, ROOT + 1), 0);
-    lifecycle_event_init(&event, LIFECYCLE_EXIT);
-    event.pid = ROOT + 1;
-    assert_int_equal(kernel_account_add_event(&account, registry_find(registry, ROOT + 1), &event),
-                     0);
+    report_end_without_parent(1);
+    assert_false(misses_cpu());
+}
+
+/* If that is gone, or not in the run, sonde gets the time only as a subreaper. */
+static void test_an_end_of_an_orphan(void **state _unused_)
+{
     TICK({0, -1, 10, 0});
-    assert_false(sampler_usage(collector_sampler(collector), &run->node)->cpu_is_incomplete);
+    assert_int_equal(registry_fork(registry, ROOT, ROOT + 1), 0);
+    assert_int_equal(registry_fork(registry, ROOT, ROOT + 2), 0);
+    registry_remove(registry, ROOT);
+    assert_int_equal(registry_set_foster(registry, getpid(), run), 0);
+    report_end_without_parent(1);
+    assert_false(misses_cpu());
+
+    tear_down(NULL);
+    set_up(NULL);
+    TICK({0, 1, 10, 0});
+    assert_int_equal(registry_fork(registry, ROOT, ROOT + 1), 0);
+    registry_remove(registry, ROOT);
+    report_end_without_parent(1);
+    assert_true(misses_cpu());
 }
 
 /* The command has ended and waits to be reaped, its children were reaped since the last tick. */
@@ -393,6 +423,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_an_end_without_its_parent),
+        T(test_an_end_of_an_orphan),
         T(test_command_that_has_ended),
         T(test_child_that_is_not_reaped_yet),
         T(test_child_reaped_between_checks),
