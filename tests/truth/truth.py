@@ -39,6 +39,9 @@ PEAK = {"ratio": 0, "slack": 0.6}
 COUNT = {"ratio": 0, "slack": 0}
 # I/O: the witness writes its report after it has read its own figures; a file system adds a few pages.
 IO = {"ratio": 0.002, "slack": 1 << 16}
+# What sonde reads for one sample of the seven processes of a shape: 7 KB with the kernel collector, 20 to 28
+# KB without.
+SAMPLE_MAX_BYTES = 32 << 10
 
 Situation = collections.namedtuple("Situation", "name column collector user namespace daemon exact")
 SITUATIONS = [Situation(*fields) for fields in (
@@ -243,20 +246,23 @@ class Case(daemon.TestCase):
         top = next(pid for pid in [process.pid, *harness.children_of(process.pid)]
                    if self.has_program(pid, "witness"))
         truth = memory_mb([top, *harness.children_of(top)])
-        self.await_samples()
+        self.await_samples(top)
         result = self.finish(process)
         self.assertEqual(result.status, 0, result)
         return self.read_witness(result.summary, *files), truth
 
-    def await_samples(self):
-        """Until two more snapshots are stored: the first may have begun before now. Beside a daemon, which
-        stores its own, `sonde run` samples at other times, but more often."""
-        count = 10 if self.situation.daemon else 2
-        def latest():
+    def await_samples(self, top):
+        """Until sonde, the parent of `top`, has taken a whole sample that began after now: two more are
+        stored. Beside a daemon, which stores its own, sonde has read more than two samples need."""
+        sonde = pathlib.Path(f"/proc/{top}/stat").read_bytes().rpartition(b")")[2].split()[1].decode()
+        def bytes_read():
+            return int(pathlib.Path(f"/proc/{sonde}/io").read_text(encoding="ascii").split()[1])
+        def last_stored():
             found = self.stored("SELECT max(id) FROM snapshots")
             return (found and found[0][0]) or 0
-        before = latest()
-        harness.wait_until(lambda: latest() >= before + count, "sonde takes samples")
+        count, needed = (bytes_read, 3 * SAMPLE_MAX_BYTES) if self.situation.daemon else (last_stored, 2)
+        before = count()
+        harness.wait_until(lambda: count() >= before + needed, "sonde takes samples")
 
     @staticmethod
     def has_program(pid, name):
