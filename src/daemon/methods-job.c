@@ -7,12 +7,14 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "config/paths.h"
 #include "daemon/connection.h"
 #include "daemon/daemon-state.h"
 #include "daemon/job-request.h"
 #include "daemon/methods.h"
 #include "explain/failure-chain.h"
 #include "model/record-json.h"
+#include "probe/process-lookup.h"
 #include "rpc/first-version.h"
 
 static void handle_job_progress(struct daemon *daemon, struct connection *connection,
@@ -32,6 +34,16 @@ static void handle_job_progress(struct daemon *daemon, struct connection *connec
     answer_empty(answer);
 }
 
+/* Whether the process exists and is not for the peer to report about. */
+static bool is_foreign(const struct peer *peer, pid_t pid)
+{
+    uint64_t start_ticks;
+    int64_t uid;
+
+    return !peer->sees_all && process_lookup_owner(PROC_ROOT, pid, &start_ticks, &uid) == 0 &&
+           uid != (int64_t)peer->uid;
+}
+
 static void handle_job_signal(struct daemon *daemon, struct connection *connection,
                               const struct rpc_request *request, struct answer *answer)
 {
@@ -45,6 +57,10 @@ static void handle_job_signal(struct daemon *daemon, struct connection *connecti
     const struct member *member = registry_find(daemon->registry, pid);
     if (member && member->run != run) { /* a process that is gone ended before the report */
         answer_fail(answer, RPC_INVALID_PARAMS, "pid: %d is not a process of that run", (int)pid);
+        return;
+    }
+    if (!member && is_foreign(connection_peer(connection), pid)) {
+        answer_fail(answer, RPC_NOT_PERMITTED, "process %d belongs to another user", (int)pid);
         return;
     }
     record_init(&process_event_record, &sent);

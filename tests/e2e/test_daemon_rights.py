@@ -379,6 +379,8 @@ class Secrets(RightsTestCase):
         self.assertEqual(self.error(two, "report.job"), NOT_FOUND)
         self.assertEqual(self.error(two, "report.job", job="own"), NOT_PERMITTED)
         self.assertEqual(two.call("job.list"), [])
+        self.assertEqual(self.error(self.one, "job.signal", job_id="own", pid=1, signal_num=9),
+                         NOT_PERMITTED)
         own = self.named(TWO, "of-two")
         self.assertEqual(self.error(self.one, "job.start", job_id="steal", pid=own.pid),
                          NOT_PERMITTED)
