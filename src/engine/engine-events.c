@@ -215,7 +215,7 @@ static int account_for_command(struct engine *engine)
     if (!member)
         return 0;
     if (!engine->counts.collected && kernel_account_has_exact_ends(&engine->kernel)) {
-        member->tag = member->node->tag;
+        member->tag = member->run->node.tag; /* that of its step follows */
         member->is_covered = true;
         r = sampler_cover(collector_sampler(engine->collector), member->node, member->pid, 0, NULL);
     }

@@ -387,5 +387,9 @@ int kernel_probe_tag(struct kernel_probe *probe, pid_t pid, uint32_t tag)
     if (r < 0 && !(r == -ENOENT && !tag))
         return r;
     probe->object->bss->tag_request = (struct tag_request){.pid = pid, .tag = tag};
-    return tags_threads(probe) ? kernel_run(bpf_program__fd(probe->object->progs.tag_threads)) : 0;
+    if (tags_threads(probe))
+        return kernel_run(bpf_program__fd(probe->object->progs.tag_threads));
+    if (tag)
+        probe->object->bss->lost_tags = 1; /* of its other threads: they have that of the process */
+    return 0;
 }

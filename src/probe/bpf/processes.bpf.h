@@ -214,7 +214,6 @@ static __always_inline struct mm_struct *fill_completely(struct task_struct *tas
     record->faults = sums.faults;
     record->read_bytes = sums.read_bytes;
     record->write_bytes = sums.write_bytes;
-    record->faults = sums.faults;
     if (record->exit_state && sums.has_living) {
         record->state = sums.state;
         record->exit_state = sums.exit_state;
