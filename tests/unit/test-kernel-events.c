@@ -76,6 +76,19 @@ static void await_end(pid_t pid)
     }
 }
 
+/* The kernel reports a signal after it has sent it: if it does so on another processor, the target
+ * may have ended before. */
+static const struct lifecycle_event *await_signal(pid_t target)
+{
+    const struct lifecycle_event *sent;
+
+    while (!(sent = find_event(LIFECYCLE_SIGNAL, target))) {
+        assert_int_equal(kernel_probe_drain(probe, note, NULL), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return sent;
+}
+
 /* Forks a child that is born with the tag, as `sonde run` does. */
 static pid_t fork_tagged(uint32_t tag)
 {
@@ -391,8 +404,7 @@ static void test_limit_of_cpu_time(void **state _unused_)
         }
         waitpid(target, NULL, 0);
         await_end(target);
-        const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
-        assert_non_null(sent);
+        const struct lifecycle_event *sent = await_signal(target);
         assert_int_equal(sent->signal_num, SIGKILL);
         assert_int_equal(sent->sender_pid, is_reached ? 0 : target);
         assert_int_equal(sent->cpu_limit_sec, is_reached ? 1 : 0);
@@ -414,8 +426,7 @@ static void test_timer_signal_is_not_from_terminal(void **state _unused_)
     }
     waitpid(target, NULL, 0);
     await_end(target);
-    const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
-    assert_non_null(sent);
+    const struct lifecycle_event *sent = await_signal(target);
     assert_int_equal(sent->signal_num, SIGINT);
     assert_int_equal(sent->sender_pid, 0);
     assert_false(sent->is_from_terminal);
@@ -438,8 +449,7 @@ static void test_key_of_a_terminal(void **state _unused_)
     waitpid(target, NULL, 0);
     close(master);
     await_end(target);
-    const struct lifecycle_event *sent = find_event(LIFECYCLE_SIGNAL, target);
-    assert_non_null(sent);
+    const struct lifecycle_event *sent = await_signal(target);
     assert_int_equal(sent->signal_num, SIGINT);
     assert_true(sent->is_from_terminal);
 }
