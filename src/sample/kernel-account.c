@@ -99,6 +99,10 @@ int kernel_account_add_event(struct kernel_account *account, struct member *memb
         sampler_raise_peak(sampler, member->node, event->peak_rss_bytes);
         member->ended.peak_rss_bytes = MAX(member->ended.peak_rss_bytes, event->peak_rss_bytes);
     }
+    /* wait4() of `sonde run`, which is the foster, includes the peaks before all execs. */
+    if (event->kind == LIFECYCLE_EXEC && !member->is_covered_from_birth &&
+        !int_is_known(event->peak_rss_bytes) && !registry_is_foster(account->registry, getpid()))
+        note_missing_peak(account, member, INT64_MAX);
     if (event->missing_peak_bytes)
         note_missing_peak(account, member, event->missing_peak_bytes);
     if (event->kind == LIFECYCLE_EXIT && !member->is_covered)

@@ -181,6 +181,28 @@ static void test_an_end_of_an_orphan(void **state _unused_)
     assert_true(misses_cpu());
 }
 
+static void report_exec(int pid, int64_t former_peak)
+{
+    struct lifecycle_event event;
+
+    lifecycle_event_init(&event, LIFECYCLE_EXEC);
+    event.pid = ROOT + pid;
+    event.peak_rss_bytes = former_peak;
+    assert_int_equal(
+        kernel_account_add_event(&account, registry_find(registry, ROOT + pid), &event), 0);
+}
+
+/* Of a registered process that is older than the daemon, the peak before an exec is not known. */
+static void test_peak_before_the_first_exec(void **state _unused_)
+{
+    TICK({0, -1, 1, 0});
+    report_exec(0, 1 << 20); /* not the first one */
+    const struct run_usage *usage = sampler_usage(collector_sampler(collector), &run->node);
+    assert_true(run_usage_has_peak(usage));
+    report_exec(0, INT_UNKNOWN);
+    assert_false(run_usage_has_peak(usage));
+}
+
 /* The command has ended and waits to be reaped, its children were reaped since the last tick. */
 static void test_command_that_has_ended(void **state _unused_)
 {
@@ -424,6 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_an_end_without_its_parent),
         T(test_an_end_of_an_orphan),
+        T(test_peak_before_the_first_exec),
         T(test_command_that_has_ended),
         T(test_child_that_is_not_reaped_yet),
         T(test_child_reaped_between_checks),
