@@ -413,12 +413,11 @@ static const struct command_option options[] = {
              "spawns and exits, and wait4(2) reports CPU time. If the collector cannot be loaded, "
              "sonde prints the reason and does not start CMD (125). See THE KERNEL COLLECTOR."},
     {"pss", 0, NULL, "Measure at new peaks how much memory the processes share.",
-     .more =
-         "sonde then reads smaps_rollup of each process, for at most a tenth of the time. This "
-         "narrows the interval from `peak_unique_min_mb` to `peak_unique_mb`. Files and shared "
-         "memory still count at most as their sum, because programs outside the job may have "
-         "mapped them, too. A process with much memory may have to wait meanwhile. A reading "
-         "during which the processes change their memory does not count."},
+     .more = "sonde then reads smaps_rollup of each process, for at most a tenth of the time. This "
+             "narrows the interval from `peak_unique_min_mb` to `peak_unique_mb`. Files and shared "
+             "memory still count at most as their sum, because programs outside the job may have "
+             "mapped them, too. A process with much memory may have to wait meanwhile. A reading "
+             "during which the processes change their memory does not count."},
     {"syscalls", 0, NULL, "Count every system call, its time and its errors.",
      .more = "The names and counts are those of `strace -c -w -f`. For a program that only makes "
              "system calls, this takes two and a half times the CPU; strace takes a hundred times. "

@@ -249,7 +249,8 @@ static const struct rpc_param events_list_params[] = {
     PARAM_ENUM("type", event_type_names, EVENT_SPAWN, EVENT_OOM,
                .meaning = "only events of processes, of one type"),
     PARAM_ENUMS("types", event_type_names, EVENT_SPAWN, EVENT_OOM,
-                .meaning = "only events of processes, of these types, and of `type` if it is given"),
+                .meaning =
+                    "only events of processes, of these types, and of `type` if it is given"),
     PARAM_INT("pid", 0, RPC_PID_MAX,
               .meaning = "only events of one process; 0: events of steps without a process"),
     PARAM_BOOL("notable",

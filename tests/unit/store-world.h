@@ -68,8 +68,8 @@ void random_field(struct chance *random, const struct field *field, struct arena
 void random_record(struct chance *random, const struct record *record, struct arena *arena,
                    void *object);
 
-/* Also initialise the members that are not in the field tables: details_are_calls of an event, is_opening of
- * an anomaly. */
+/* Also initialise the members that are not in the field tables: details_are_calls of an event,
+ * is_opening of an anomaly. */
 void init_event(struct process_event *event);
 void random_event(struct chance *random, struct arena *arena, struct process_event *event);
 void init_anomaly(struct anomaly *anomaly);

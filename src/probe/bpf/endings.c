@@ -14,9 +14,9 @@
 
 struct ending {
     struct kernel_exit exit;
-    uint64_t lost_before; /* events lost before it */
-    bool is_whole;        /* both events have arrived */
-    uint64_t whole_ns;    /* when that was */
+    uint64_t lost_before;    /* events lost before it */
+    bool is_whole;           /* both events have arrived */
+    uint64_t whole_ns;       /* when that was */
     struct kernel_dead dead; /* the second one, if has_dead */
     bool has_dead;
 };

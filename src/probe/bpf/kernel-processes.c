@@ -83,12 +83,12 @@ static void fill_reading(const struct kernel_probe *probe, const struct process_
         .is_ending = record->is_ending,
         .tag = record->tag,
     };
-    const struct kernel_times split =
-        kernel_split_times(&(struct kernel_times){.cpu_ns = record->cpu_ns,
-                                                  .user_ns = record->user_ns,
-                                                  .system_ns = record->system_ns,
-                                                  .reported_user_ns = record->reported_user_ns,
-                                                  .reported_system_ns = record->reported_system_ns});
+    const struct kernel_times split = kernel_split_times(
+        &(struct kernel_times){.cpu_ns = record->cpu_ns,
+                               .user_ns = record->user_ns,
+                               .system_ns = record->system_ns,
+                               .reported_user_ns = record->reported_user_ns,
+                               .reported_system_ns = record->reported_system_ns});
     reading->user_ns = (int64_t)split.user_ns;
     reading->system_ns = (int64_t)split.system_ns;
     if (record->has_memory)

@@ -21,8 +21,9 @@ static inline struct kernel_times kernel_split_times(const struct kernel_times *
 
     if (user + system < total) {
         u64 ticks = times->user_ns + times->system_ns;
-        u64 scaled = times->user_ns ? (u64)((unsigned __int128)times->system_ns * total / ticks)
-                     : times->system_ns ? total : 0;
+        u64 scaled = times->user_ns     ? (u64)((unsigned __int128)times->system_ns * total / ticks)
+                     : times->system_ns ? total
+                                        : 0;
         system = MAX(scaled, system);
         user = MAX(total - MIN(system, total), user);
         system = total - MIN(user, total);
