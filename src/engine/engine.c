@@ -345,9 +345,12 @@ int engine_start(uv_loop_t *loop, const struct engine_options *options, struct e
     if (r == 0)
         r = engine_make_gpu_watch(engine);
     if (r == 0)
-        r = collector_new(&(struct collector_options){.registry = options->registry,
-                                                      .redact = options->settings.redact},
-                          &engine->collector);
+        r = collector_new(
+            &(struct collector_options){
+                .registry = options->registry,
+                .redact = options->settings.redact,
+                .huge_pages_before = options->spawned_pid ? &options->huge_pages_before : NULL},
+            &engine->collector);
     if (r == 0 && options->measured)
         sampler_expect_measures(collector_sampler(engine->collector), options->measured);
     engine->kernel =

@@ -39,6 +39,7 @@ struct engine_options {
      * reported even if the kernel reports no forks; gaps count from its start. */
     pid_t spawned_pid;
     struct moment spawned_at;
+    uint64_t huge_pages_before; /* huge_pages_count() before its start */
     /* Its program and its command line (NULL: unknown); must outlive the engine. */
     const char *spawned_path, *spawned_command;
     bool counts_spawned; /* its system calls are already counted, see kernel_probe_count_calls() */

@@ -92,14 +92,25 @@ void huge_pages_done(struct huge_pages *pages)
     pages->vmstat_fd = close_fd(pages->vmstat_fd);
 }
 
-uint64_t huge_pages_made(const struct huge_pages *pages)
+static uint64_t read_count(int vmstat_fd)
 {
     char bytes[VMSTAT_BYTES];
-    int64_t made = 0;
+    int64_t count = 0;
 
-    ssize_t length =
-        pages->vmstat_fd < 0 ? 0 : fd_read_start(pages->vmstat_fd, bytes, sizeof(bytes));
+    ssize_t length = vmstat_fd < 0 ? 0 : fd_read_start(vmstat_fd, bytes, sizeof(bytes));
     if (length > 0)
-        vmstat_parse_huge_pages(bytes, (size_t)length, &made);
-    return (uint64_t)made * pages->huge_bytes;
+        vmstat_parse_huge_pages(bytes, (size_t)length, &count);
+    return (uint64_t)count;
+}
+
+uint64_t huge_pages_made(const struct huge_pages *pages)
+{
+    return read_count(pages->vmstat_fd) * pages->huge_bytes;
+}
+
+uint64_t huge_pages_count(void)
+{
+    _cleanup_close_ int vmstat_fd = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
+
+    return read_count(vmstat_fd);
 }

@@ -18,3 +18,6 @@ void huge_pages_done(struct huge_pages *pages);
 
 /* Returns the bytes of all pages of the largest size that were made since boot. */
 uint64_t huge_pages_made(const struct huge_pages *pages);
+
+/* Returns the number of these pages, for a time before there is a struct huge_pages. */
+uint64_t huge_pages_count(void);

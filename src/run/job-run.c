@@ -23,6 +23,7 @@
 #include "model/redact.h"
 #include "probe/connector.h"
 #include "probe/host.h"
+#include "probe/huge-pages.h"
 #include "probe/process-lookup.h"
 #include "run/kernel-loader.h"
 #include "run/run-record.h"
@@ -62,6 +63,7 @@ struct job_runner {
 
     pid_t command_pid;
     struct moment started;
+    uint64_t huge_pages_before; /* made by the machine before the command started */
     uint64_t ended_real_ns;
     bool is_summarising;
     bool has_ticked;
@@ -402,6 +404,7 @@ static int start_command(struct job_runner *runner, int *ret_exec_errno)
     signals_take_over(&runner->original_signals);
     if (!runner->kernel)
         runner->facts.connector_error = connector_open(&runner->connector);
+    runner->huge_pages_before = huge_pages_count();
     runner->started = moment_now();
     runner->facts.started_real_ns = runner->started.real_ns;
     return spawn_tagged(runner, ret_exec_errno);
@@ -498,6 +501,7 @@ static int start_sampling(struct job_runner *runner)
         .kernel = runner->kernel,
         .spawned_pid = runner->command_pid,
         .spawned_at = runner->started,
+        .huge_pages_before = runner->huge_pages_before,
         .spawned_path = runner->options->argv[0],
         .spawned_command = run_record_command(runner->options, &runner->facts.arena),
         .counts_spawned = runner->options->counts_syscalls,

@@ -62,13 +62,16 @@ static void update_bounds(struct collector *collector, bool is_full_tick)
     sampler_set_bounds(collector->sampler, &collector->bounds, is_full_tick);
 }
 
-/* sonde starts its command first. A process that is so young has made no huge pages that matter. */
-static void init_bounds(struct collector *collector)
+/* The command of sonde has started before, and may have made huge pages since. */
+static void init_bounds(struct collector *collector, const uint64_t *huge_pages_before)
 {
     collector->bounds.total_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     collector->bounds.fault_bytes = collector->huge_pages.fault_bytes;
     read_bounds(collector);
-    collector->bounds.at_ticks -= (uint64_t)sysconf(_SC_CLK_TCK);
+    if (huge_pages_before) {
+        collector->bounds.huge_bytes = *huge_pages_before * collector->huge_pages.huge_bytes;
+        collector->bounds.at_ticks -= (uint64_t)sysconf(_SC_CLK_TCK);
+    }
     sampler_set_bounds(collector->sampler, &collector->bounds, true);
 }
 
@@ -95,7 +98,7 @@ int collector_new(const struct collector_options *options, struct collector **re
         r = sampler_new(&sampler_options, &collector->sampler);
     if (r < 0)
         return r;
-    init_bounds(collector);
+    init_bounds(collector, options->huge_pages_before);
     collector->readings.redaction = &collector->redaction;
     collector_redact(collector, options->redact);
     *ret = TAKE_PTR(collector);

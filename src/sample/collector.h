@@ -14,6 +14,8 @@ struct collector_options {
     const char *sys_root;           /* NULL: /sys */
     struct registry *registry;      /* owned by the caller; NULL: no jobs */
     const struct text_list *redact; /* see collector_redact() */
+    /* huge_pages_count() before sonde started its command; NULL: it started none */
+    const uint64_t *huge_pages_before;
 };
 
 /* Returns 0 or a negative errno; -EXDEV if /proc is not that of sonde's own pid namespace. */
