@@ -239,12 +239,13 @@ class Nested(harness.TestCase):
         self.assert_near(inner["cpu_seconds"], result.figure("cpu"), what="inner cpu_seconds")
         self.assert_processes(inner, 3)
         self.assert_processes(result.summary, 5)
-        # What the kernel reports for the inner sonde and all that it has reaped; GNU time rounds
-        # each of the two down to 10 ms.
+        # What the kernel reports for the inner sonde and all that it has reaped. GNU time rounds each
+        # of the two down to 10 ms and lacks its own time, and up to 10 ms more were missing on a busy
+        # machine. tests/truth compares more closely; this finds a job that counts twice or not at all.
         truth = sum(map(float, self.read("time").split()))
         self.assertGreater(truth, inner["cpu_seconds"])
-        self.assert_near(result.summary["cpu_seconds"], truth, slack=0.025,
-                         what="outer cpu_seconds")
+        self.assertGreaterEqual(result.summary["cpu_seconds"], truth)
+        self.assert_near(result.summary["cpu_seconds"], truth, slack=0.1, what="outer cpu_seconds")
         self.assertNotEqual(result.summary["run_id"], inner["run_id"])
         self.assertEqual(result.stderr.count("success"), 2)
 
