@@ -108,9 +108,10 @@ uint64_t huge_pages_made(const struct huge_pages *pages)
     return read_count(pages->vmstat_fd) * pages->huge_bytes;
 }
 
-uint64_t huge_pages_count(void)
+uint64_t huge_pages_count(const char *proc_root)
 {
-    _cleanup_close_ int vmstat_fd = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
+    _cleanup_close_ int proc_fd = open(proc_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int vmstat_fd = openat(proc_fd, "vmstat", O_RDONLY | O_CLOEXEC);
 
     return read_count(vmstat_fd);
 }

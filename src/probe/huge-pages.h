@@ -20,4 +20,4 @@ void huge_pages_done(struct huge_pages *pages);
 uint64_t huge_pages_made(const struct huge_pages *pages);
 
 /* Returns the number of these pages, for a time before there is a struct huge_pages. */
-uint64_t huge_pages_count(void);
+uint64_t huge_pages_count(const char *proc_root);

@@ -404,7 +404,7 @@ static int start_command(struct job_runner *runner, int *ret_exec_errno)
     signals_take_over(&runner->original_signals);
     if (!runner->kernel)
         runner->facts.connector_error = connector_open(&runner->connector);
-    runner->huge_pages_before = huge_pages_count();
+    runner->huge_pages_before = huge_pages_count(PROC_ROOT);
     runner->started = moment_now();
     runner->facts.started_real_ns = runner->started.real_ns;
     return spawn_tagged(runner, ret_exec_errno);
